@@ -1,12 +1,12 @@
-//! What it costs to find a back-end for a request among a thousand: everything that a run pays before its first
-//! call, signals, filter, order and the place on the instance included. The limit is a time, so the baseline is
-//! that time. Prints a JSON line per figure for `cargo x bench`; as a test it runs only a few times.
+//! Cost of selecting a back-end among a thousand: everything that a run does before its first call, including
+//! load snapshot, filter, order and the slot on the instance. The limit is a time, so the baseline is that
+//! time. Prints one JSON line per figure for `cargo x bench`; as a test it runs only a few iterations.
 
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::fleet::{NextBackend, BackendSelector, Fleet, Member, Settings};
+use engine::fleet::{BackendSelector, Fleet, Member, NextBackend, Settings};
 use engine::port::{Backend, EventStream, Upstream};
 use engine::route::{HashKey, HostPolicy, Policy};
 use ir::operation::Feature;
@@ -32,7 +32,7 @@ fn main() {
     }
 }
 
-/// Never called: planning asks nobody.
+/// Never called: planning sends no request.
 #[derive(Debug)]
 struct Silent(Backend);
 
@@ -54,7 +54,7 @@ fn fleet(policy: &Policy) -> Arc<Fleet> {
             model: None,
         }));
         let mut member = Member::with_all_features(upstream);
-        // Some can do everything, some only the usual things, some not even those.
+        // Some have every feature, some the common ones, some not even those.
         match number % 4 {
             0 => {}
             1 => drop(member.candidate.features.remove(&Feature::JsonSchema)),
@@ -72,7 +72,7 @@ fn fleet(policy: &Policy) -> Arc<Fleet> {
     Arc::new(Fleet::new(members.collect(), host, Settings::default()))
 }
 
-/// As modules make them: a system message, a stream, an answer under a schema.
+/// A typical module request: system message, streaming, JSON schema.
 fn request() -> Arc<Request> {
     let chat = ChatRequest {
         messages: vec![Message::text(Role::System, "s"), Message::text(Role::User, "u")],
@@ -91,7 +91,7 @@ fn request() -> Arc<Request> {
     Arc::new(Request::chat("req", chat))
 }
 
-#[expect(clippy::print_stdout, reason = "the figures are the result of this program")]
+#[expect(clippy::print_stdout, reason = "the figures are the output of this program")]
 fn measure(policy: &Policy) {
     let fleet = fleet(policy);
     let request = request();

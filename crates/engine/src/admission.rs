@@ -1,5 +1,5 @@
-//! What comes with a request besides the work: who asks, how often it may happen, and what is given back
-//! when the run has ended.
+//! The caller's part of a run request: client id, idempotency key, allowed models, and the permit that is
+//! released when the run ends.
 
 use std::any::Any;
 use std::fmt;
@@ -15,32 +15,32 @@ use crate::error::Error;
 use crate::limits;
 use crate::port::IdempotencyClaim;
 
-/// How a run was let in.
+/// The caller's context of one run.
 #[derive(Debug, Default)]
 pub struct Admission {
-    /// Who asks; what usage is counted under.
+    /// Client id; usage is recorded under it.
     pub client: String,
-    /// A name under which this happens at most once.
+    /// The idempotency key, if the client sent one.
     pub once: Option<Repeatable>,
-    /// Somebody may come back for a whole answer, so a new server makes it again.
+    /// The client may resume a synchronous run, so recovery reruns it.
     pub resumable: bool,
     /// The only models that may answer.
     pub models: Option<Vec<String>>,
     pub permit: Option<Permit>,
-    /// In place of a permit: the wait for one, which readers of a stream are told of.
+    /// Instead of a permit: the wait for one, reported to readers of a stream as progress.
     pub queue: Option<Queue>,
 }
 
-/// A request that may come again and must not be done again.
+/// An idempotency key and the request that it was sent with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeatable {
     pub key: String,
-    /// Tells whether it is the same request.
+    /// Distinguishes a repeated request from another request with the same key.
     pub fingerprint: String,
 }
 
 impl Repeatable {
-    /// As it counts at this moment.
+    /// The claim of this key at `now_ms`.
     pub(crate) fn since(self, now_ms: u64) -> IdempotencyClaim {
         IdempotencyClaim {
             key: self.key,
@@ -51,7 +51,8 @@ impl Repeatable {
 }
 
 impl Engine {
-    /// The run that a request has made already, if it was to happen only once and has.
+    /// The run that the same request has already started; [`Error::DuplicateRequest`] if the key belongs to
+    /// another request.
     pub async fn made(
         &self,
         tenant: &Tenant,
@@ -59,23 +60,27 @@ impl Engine {
         repeatable: &Repeatable,
     ) -> Result<Option<RunId>, Error> {
         let once = repeatable.clone().since(self.clock().now_ms());
-        match self.journal().find_by_idempotency_key(tenant, client, &once).await? {
+        match self
+            .journal()
+            .find_by_idempotency_key(tenant, client, &once)
+            .await?
+        {
             Some(named) if !named.same_request => Err(Error::DuplicateRequest(named)),
             named => Ok(named.map(|named| named.run)),
         }
     }
 }
 
-/// Held for as long as the run runs, whoever listens; what it means is its owner's business.
-pub struct Permit(#[expect(dead_code, reason = "only its end matters")] Box<dyn Any + Send + Sync>);
+/// Opaque guard, released when the run ends, independent of its readers.
+pub struct Permit(#[expect(dead_code, reason = "only dropped")] Box<dyn Any + Send + Sync>);
 
 impl Permit {
-    pub fn new(held: impl Any + Send + Sync) -> Self {
-        Self(Box::new(held))
+    pub fn new(guard: impl Any + Send + Sync) -> Self {
+        Self(Box::new(guard))
     }
 }
 
-/// A permit that is still to come, or the reason why none will.
+/// A pending permit, or the error that refuses it.
 pub struct Queue(pub(crate) BoxFuture<'static, Result<Permit, Box<ErrorBody>>>);
 
 impl Queue {

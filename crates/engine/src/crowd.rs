@@ -1,6 +1,6 @@
-//! Runs and relayed calls that are under way beside one another. Those that come to the same point go on from there
-//! together: the code of the next stretch is fetched once for all of them, what they write down shares a write, and
-//! whoever they ask is seldom asleep. Whoever is alone waits for nobody. This must not know what anyone does.
+//! Runs and relayed calls in flight. A task that reaches a gathering point yields if others are in flight, so
+//! that their next steps run back to back and share cached code, journal writes and active peers. A single
+//! task does not yield. This must not know what the tasks do.
 
 use tokio_util::task::TaskTracker;
 
@@ -9,12 +9,12 @@ use tokio_util::task::TaskTracker;
 pub(crate) struct Crowd {
     /// One task each.
     pub(crate) runs: TaskTracker,
-    /// One token each: relayed calls live in the tasks of whoever wants their answers.
+    /// One token each: relayed calls run in the tasks of their callers.
     pub(crate) relays: TaskTracker,
 }
 
 impl Crowd {
-    /// Lets everyone who can go on come as far as this, if there is anyone else.
+    /// Yields once if other runs or relayed calls are in flight.
     pub(crate) async fn gather(&self) {
         if self.is_there() {
             tokio::task::yield_now().await;
@@ -33,7 +33,7 @@ mod tests {
 
     use super::Crowd;
 
-    /// Whether one who comes here goes on at once.
+    /// Whether a task passes without yielding.
     async fn passes(crowd: &Crowd) -> bool {
         let gathering = crowd.gather();
         let mut gathering = std::pin::pin!(gathering);
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_whoever_is_not_alone_waits_for_others() {
+    async fn yields_only_when_contended() {
         let crowd = Crowd::default();
         let (runs, relays) = (&crowd.runs, &crowd.relays);
         assert!(passes(&crowd).await);

@@ -1,5 +1,5 @@
-//! The engine: starts runs, lets anyone read them, and picks up what a killed server left behind. It
-//! owns every task it starts and waits for them when it stops.
+//! The engine: starts runs, opens subscriptions to them, and recovers the runs that a killed server left
+//! unfinished. It owns every task it spawns and waits for them when it stops.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -20,20 +20,20 @@ use crate::crowd::Crowd;
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::gate::GateAction;
+use crate::interrupted::InterruptedRun;
 use crate::launch::{First, Launch, Launcher, Seated, Start};
 use crate::media::MediaPipeline;
 use crate::modules::Modules;
+use crate::port::{Clock, EncodedEvent, EventKind, Journal, LifecycleRecord, NewRun, RunEnd};
 use crate::preflight::{check_run, is_safe_to_rerun};
-use crate::port::{LifecycleRecord, Clock, RunEnd, Journal, EventKind, NewRun, EncodedEvent};
 use crate::run::{
-    StoredCommand, RunRequest, ReadFrom, RecoveredRun, RunBroadcast, RunMode, MirrorTasks, RunSource, Subscription, Trace, TraceStore, Warning,
-    TraceSink, replay, interrupted_chunk, encode,
+    MirrorTasks, ReadFrom, RecoveredRun, RunBroadcast, RunMode, RunRequest, RunSource, StoredCommand,
+    Subscription, Trace, TraceSink, TraceStore, Warning, encode, interrupted_chunk, replay,
 };
 use crate::settings::Settings;
-use crate::interrupted::InterruptedRun;
 use tenancy::Tenant;
 
-/// What an engine stands on.
+/// The adapters that an engine uses.
 #[derive(Clone, Debug)]
 pub struct Ports {
     pub fleet: Arc<Fleet>,
@@ -46,11 +46,11 @@ pub struct Engine {
     ports: Ports,
     settings: RwLock<Arc<Settings>>,
     modules: watch::Sender<Arc<Modules>>,
-    /// Takes the place of the one in `ports` as soon as the configuration changes.
+    /// The current fleet: initially `ports.fleet`, replaced when the configuration is reloaded.
     fleet: RwLock<Arc<Fleet>>,
     live: Arc<Mutex<HashMap<RunId, Arc<RunBroadcast>>>>,
     traces: Arc<TraceStore>,
-    /// Where the fleet's time begins.
+    /// Zero of the fleet's monotonic time.
     epoch: Instant,
     pub(crate) crowd: Crowd,
     shadows: MirrorTasks,
@@ -75,24 +75,24 @@ impl Engine {
         }
     }
 
-    /// Who makes the media of runs ready. Without one, nothing is fetched and no file is read.
+    /// Sets the media pipeline. Without one, nothing is fetched and no file is read.
     #[must_use]
     pub fn with_media(self, media: MediaPipeline) -> Self {
         self.replace_media(media);
         self
     }
 
-    /// Runs that are in progress keep what they began with.
+    /// Runs in progress keep the pipeline they started with.
     pub fn replace_media(&self, media: MediaPipeline) {
         *self.media.write().unwrap_or_else(PoisonError::into_inner) = media;
     }
 
-    /// Runs that are in progress keep what they began with.
+    /// Runs in progress keep the settings they started with.
     pub fn replace_settings(&self, settings: Settings) {
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
-    /// The settings of this moment.
+    /// The current settings.
     fn settings(&self) -> Arc<Settings> {
         self.settings
             .read()
@@ -100,7 +100,7 @@ impl Engine {
             .clone()
     }
 
-    /// Whether a whole and good answer of this module may still be replaced by that of another back-end.
+    /// Whether a complete, valid answer of this module may still be replaced by another back-end's answer.
     pub fn may_rerun(&self, module: &str) -> bool {
         let settings = self.settings();
         let rule = settings.gates.for_module(module);
@@ -111,32 +111,32 @@ impl Engine {
         &self.ports.clock
     }
 
-    /// The modules of this moment. Whoever holds the set keeps it, whatever replaces it.
+    /// The current modules. The returned snapshot is not affected by later reloads.
     pub fn modules(&self) -> Arc<Modules> {
         self.modules.borrow().clone()
     }
 
-    /// Tells whenever the modules have been replaced.
+    /// Receives every replacement of the modules.
     pub fn watch_modules(&self) -> watch::Receiver<Arc<Modules>> {
         self.modules.subscribe()
     }
 
-    /// Runs that are in progress keep the modules they began with.
+    /// Runs in progress keep the modules they started with.
     pub fn replace_modules(&self, modules: Modules) {
         self.modules.send_replace(Arc::new(modules));
     }
 
-    /// The back-ends of this moment.
+    /// The current back-ends.
     pub fn fleet(&self) -> Arc<Fleet> {
         self.fleet.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Runs that are in progress keep the back-ends they began with.
+    /// Runs in progress keep the back-ends they started with.
     pub fn replace_fleet(&self, fleet: Fleet) {
         *self.fleet.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fleet);
     }
 
-    /// Tells of every run that ends, from now on. Only one can be told.
+    /// Sets the receiver for the traces of runs that end from now on. Only the first one set is used.
     pub fn set_trace_sink(&self, witness: TraceSink) {
         self.traces.set_sink(witness);
     }
@@ -146,7 +146,7 @@ impl Engine {
         self.live().len() + self.crowd.relays.len()
     }
 
-    /// Room for one more relayed call, for as long as it is held; else how many are in progress.
+    /// Reserves a slot for one relayed call until the token is dropped; else the number in progress.
     pub(crate) fn reserve_slot(&self) -> Result<TaskTrackerToken, usize> {
         let running = self.running();
         match running < self.settings().runs_max {
@@ -155,12 +155,12 @@ impl Engine {
         }
     }
 
-    /// Who makes media ready, as of this moment.
+    /// The current media pipeline.
     pub fn media(&self) -> MediaPipeline {
         self.media.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether several runs or relayed calls are under way: what one does may wait for others to come as far.
+    /// Whether several runs or relayed calls are in flight, so that yielding can batch their work.
     pub fn is_crowded(&self) -> bool {
         self.crowd.is_there()
     }
@@ -169,14 +169,14 @@ impl Engine {
         &self.ports.journal
     }
 
-    /// A run that is read while it goes on.
+    /// Registers the broadcast of a run, so that it can be read while it is in progress.
     pub(crate) fn open_broadcast(&self, tenant: &Tenant, run: RunId) -> Arc<RunBroadcast> {
         let live = RunBroadcast::new(tenant.clone(), 0);
         self.live().insert(run, live.clone());
         live
     }
 
-    /// Runs to the end in a task of the engine's own.
+    /// Spawns a tracked task; the broadcast of the run is removed when it ends.
     pub(crate) fn spawn_tracked(&self, run: RunId, task: impl Future<Output = ()> + Send + 'static) {
         let running = self.live.clone();
         self.crowd.runs.spawn(async move {
@@ -189,7 +189,7 @@ impl Engine {
         &self.stop
     }
 
-    /// How long something goes on with nobody listening.
+    /// How long a stream without readers continues.
     pub(crate) fn resume_grace(&self) -> Duration {
         Duration::from_millis(self.settings().resume_grace_ms)
     }
@@ -202,12 +202,12 @@ impl Engine {
         &self.shadows
     }
 
-    /// Starts a run. An input that the module does not take starts nothing.
+    /// Starts a run. An input that the module rejects starts nothing.
     pub async fn start(&self, tenant: &Tenant, execute: RunRequest) -> Result<RunId, Error> {
         self.submit(tenant, execute, Admission::default()).await
     }
 
-    /// Starts a run for somebody. One that was to happen only once and has is [`Error::Repeated`].
+    /// Starts a run for a caller; [`Error::DuplicateRequest`] if the idempotency key is already used.
     pub async fn submit(
         &self,
         tenant: &Tenant,
@@ -241,12 +241,13 @@ impl Engine {
             warnings: execute.warnings,
             inherited: None,
             queue: admission.queue,
-            // What says all it has to say at its end waits for no journal.
+            // Such a run journals only its terminal event, so both records go through the spool.
             booked: new.once.is_none() && command.mode == RunMode::Sync && !command.resumable,
         };
-        // Before it is in the journal: whoever finds it there can listen to it.
+        // Registered before it is journaled: a run that is found in the journal can be read.
         let seated = self.register_run(tenant, run, execute.module, command, beginning);
-        // A name has to be looked up; all others are noted, and nobody is asked before they are booked.
+        // An idempotency key has to be looked up; other runs are buffered, and flushed before any upstream
+        // request.
         if new.once.is_none() {
             if let Err(error) = self.ports.journal.buffer(tenant, LifecycleRecord::Started(new)) {
                 self.live().remove(&run);
@@ -255,17 +256,22 @@ impl Engine {
             self.spawn(seated, admission.permit, None);
             return Ok(run);
         }
-        let (tell, told) = oneshot::channel();
+        let (tell, created) = oneshot::channel();
         let first = Box::new(First { new, tell });
         self.spawn(seated, admission.permit, Some(first));
-        match told.await {
+        match created.await {
             Ok(created) => created.map(|()| run).map_err(Error::from),
             Err(_) => Err(Error::MissingTerminalEvent(run)),
         }
     }
 
-    /// Reads a run, from its start or from where a client was.
-    pub async fn subscribe(&self, tenant: &Tenant, run: RunId, from: ReadFrom) -> Result<Subscription, Error> {
+    /// Reads a run, from its start or from a resume point.
+    pub async fn subscribe(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        from: ReadFrom,
+    ) -> Result<Subscription, Error> {
         let live = self
             .live()
             .get(&run)
@@ -283,7 +289,7 @@ impl Engine {
         Subscription::open(source, from).await
     }
 
-    /// Ends a run that is in progress. One that has ended stays as it is.
+    /// Cancels a run in progress. A run that has ended is not changed.
     pub async fn cancel(&self, tenant: &Tenant, run: RunId) -> Result<(), Error> {
         let live = self
             .live()
@@ -298,18 +304,18 @@ impl Engine {
         Ok(())
     }
 
-    /// What a run tried on its way, once it has ended and while it is remembered.
+    /// The trace of a run that has ended, as long as the trace store has it.
     pub fn trace(&self, tenant: &Tenant, run: RunId) -> Option<Arc<Trace>> {
         self.traces.get(tenant, run)
     }
 
-    /// The fleet's time: it only ever goes forward.
+    /// The fleet's monotonic time.
     pub fn monotonic_ms(&self) -> u64 {
         u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Picks up every run that was left unfinished: runs it again where that does no harm, and ends it
-    /// where it might. To be called once, before anyone is served.
+    /// Recovers every unfinished run: reruns it where that is safe, closes it otherwise. To be called once,
+    /// before the first request is served.
     pub async fn recover(&self) -> Result<(), Error> {
         let modules = self.modules();
         for (tenant, row) in self.ports.journal.unfinished().await? {
@@ -320,7 +326,7 @@ impl Engine {
                 .filter(|module| is_safe_to_rerun(module, &modules));
             match (module, command) {
                 (Some(module), Some(command)) if command.mode == RunMode::Stream || command.resumable => {
-                    info!(run = %row.id, module = %row.module, "runs an unfinished run again");
+                    info!(run = %row.id, module = %row.module, "rerun of an unfinished run");
                     let beginning = StartParams {
                         inherited: Some(inherited),
                         ..StartParams::default()
@@ -329,10 +335,10 @@ impl Engine {
                     self.spawn(seated, None, None);
                 }
                 _ => {
-                    warn!(run = %row.id, module = %row.module, "ends an unfinished run");
+                    warn!(run = %row.id, module = %row.module, "close of an unfinished run");
                     let offset = inherited.offset;
                     let last = match row.module.is_empty() {
-                        // Whoever reads frames of a dialect tells in its words that there are no more.
+                        // Readers of a dialect's frames encode the error in that dialect.
                         true => (offset > 0).then(|| EncodedEvent {
                             kind: EventKind::Error,
                             seq: None,
@@ -358,19 +364,19 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns when no run and no relayed call is left.
+    /// Returns when no run and no relayed call is in progress.
     pub async fn drain(&self) {
         tokio::join!(self.runs_drained(), self.relays_drained());
     }
 
-    /// Leaves running runs to the next server and returns when their tasks are gone. Relayed calls are ended by those
-    /// in whose tasks they live.
+    /// Stops the tasks of runs, leaves the runs for recovery, and returns when the tasks have ended. Relayed
+    /// calls end with the tasks of their callers.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.runs_drained().await;
     }
 
-    /// Returns when no relayed call is left: by then all of them stand in the accounts.
+    /// Returns when no relayed call is in progress; by then all of them are journaled.
     pub async fn relays_drained(&self) {
         self.crowd.relays.close();
         self.crowd.relays.wait().await;
@@ -379,11 +385,11 @@ impl Engine {
     async fn runs_drained(&self) {
         self.crowd.runs.close();
         self.crowd.runs.wait().await;
-        // Copies that nobody waits for hold up nobody's end.
+        // Mirrored requests are cancelled, so they do not delay the shutdown.
         self.shadows.stop().await;
     }
 
-    /// A run that can be listened to, and does nothing yet.
+    /// Registers a run: it can be read, but does not execute yet.
     fn register_run(
         &self,
         tenant: &Tenant,
@@ -416,13 +422,13 @@ impl Engine {
         (launch, seated)
     }
 
-    /// Runs it, once it is in the journal. Both are one task: a caller who leaves in between leaves no run behind
-    /// that nobody drives.
+    /// Journals a run and drives it. Both happen in one task, so a caller that disconnects in between leaves
+    /// no run without a driver.
     fn spawn(&self, (launch, seated): (Launch, Seated), permit: Option<Permit>, first: Option<Box<First>>) {
         let (run, running, crowd) = (launch.run, self.live.clone(), self.crowd.clone());
         let (tenant, journal) = (launch.tenant.clone(), launch.journal.clone());
         let launcher = self.launcher();
-        // In a box: a run that has begun holds no room for how it began.
+        // Boxed: large closure.
         let start: Box<dyn FnOnce() -> Start + Send> = Box::new(move || launcher.begin(launch, seated));
         self.crowd.runs.spawn(async move {
             crowd.gather().await;
@@ -436,7 +442,7 @@ impl Engine {
                 }
             };
             if created && let Some(task) = start().task().await {
-                // In a box of its own: a run that waits holds only what it still needs.
+                // Boxed: large future.
                 task.drive().boxed().await;
             }
             lock(&running).remove(&run);
@@ -463,7 +469,7 @@ impl Engine {
     }
 }
 
-/// What a run begins with: nothing, or what another server left of it.
+/// Parameters of a start, and the replayed state of a recovered run.
 #[derive(Default)]
 struct StartParams {
     warnings: Vec<Warning>,
@@ -472,7 +478,7 @@ struct StartParams {
     booked: bool,
 }
 
-/// No code panics while it holds the lock, so a poisoned map is still whole.
+/// No code panics while holding the lock, so a poisoned map is consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,33 +1,32 @@
-//! Why the engine could not do what was asked. A run that fails is not an error here: its stream says
-//! so itself.
+//! Errors of engine calls. A failed run is not an error here: its stream ends with an error event.
 
 use ir::RunId;
 use module::Code;
 use module::envelope::ErrorBody;
 
 use crate::limits;
-use crate::port::{JournalError, IdempotencyMatch};
+use crate::port::{IdempotencyMatch, JournalError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The input does not fit the module; nothing was started.
+    /// The module rejected the input; nothing was started.
     #[error("{}", .0.message)]
     Input(Box<ErrorBody>),
     #[error("no run {0}")]
     UnknownRun(RunId),
-    /// As many runs are in progress as may be.
+    /// The maximum number of runs is in progress.
     #[error("{0} runs are in progress")]
     TooManyRuns(usize),
-    /// The client's place in the stream is not one that was sent.
+    /// The client's resume point was never sent.
     #[error("the checkpoint does not match run {0}")]
     Checkpoint(RunId),
-    /// The run ended without saying how; only a failing journal brings this about.
-    #[error("run {0} was lost")]
+    /// The run ended without a terminal event; only a failing journal causes this.
+    #[error("run {0} ended without a terminal event")]
     MissingTerminalEvent(RunId),
-    /// The client has asked for this before, or for something else under the same name.
-    #[error("run {} was asked for under this name", .0.run)]
+    /// The client has used this idempotency key before, for the same or for another request.
+    #[error("this idempotency key was used for run {}", .0.run)]
     DuplicateRequest(IdempotencyMatch),
-    /// No person's word is awaited there.
+    /// The run is not waiting for a review.
     #[error("run {0} does not wait for a review")]
     NotInReview(RunId),
     #[error(transparent)]
@@ -35,7 +34,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error as it is told to a client. What the journal's storage says stays inside.
+    /// The error body sent to a client. Errors of the journal's storage are not exposed.
     pub fn into_body(self) -> ErrorBody {
         match self {
             Self::Input(body) => *body,
@@ -44,7 +43,9 @@ impl Error {
             Self::Checkpoint(run) => {
                 ErrorBody::new(Code::E4014, format!("the checkpoint does not match run {run}"))
             }
-            Self::MissingTerminalEvent(run) => ErrorBody::new(Code::E2010, format!("run {run} was lost")),
+            Self::MissingTerminalEvent(run) => {
+                ErrorBody::new(Code::E2010, format!("run {run} ended without a terminal event"))
+            }
             Self::DuplicateRequest(IdempotencyMatch { run, .. }) => ErrorBody::new(
                 Code::E1001,
                 format!("this idempotency key was used for another request, run {run}"),
@@ -58,10 +59,10 @@ impl Error {
     }
 }
 
-/// There is room again when old runs have been thrown away.
+/// There is space again when old runs have been pruned.
 pub(crate) fn journal_full() -> ErrorBody {
     ErrorBody::new(Code::E4000, "the journal is full")
-        .suggest("try again later; whoever runs the server can keep fewer runs or allow more space")
+        .suggest("retry later; the operator can keep fewer runs or allow more space")
         .detail("reason", "journal_full")
         .detail("retry_after_ms", limits::JOURNAL_FULL_RETRY_MS)
 }

@@ -1,5 +1,6 @@
-//! The end of a run that another server left. A journal that is full keeps nobody from starting: the end is
-//! tried again until there is room, and what this server does not bring about is left to the next.
+//! Closes a run that an earlier server left unfinished. A full journal does not block the start of the
+//! server: closing is retried in the background, and left to the next server's recovery if this one stops
+//! first.
 
 use std::sync::Arc;
 
@@ -10,20 +11,20 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use crate::limits;
-use crate::port::{RunEnd, Journal, JournalError, EncodedEvent};
+use crate::port::{EncodedEvent, Journal, JournalError, RunEnd};
 
 pub(crate) struct InterruptedRun {
     pub(crate) tenant: Tenant,
     pub(crate) run: RunId,
-    /// Where its journal ends.
+    /// Offset of the last journal entry of the run.
     pub(crate) offset: u64,
-    /// None where nobody ever read it.
+    /// `None` for a relayed call without journaled frames.
     pub(crate) last: Option<EncodedEvent>,
     pub(crate) end: RunEnd,
 }
 
 impl InterruptedRun {
-    /// Now, or later by a task of its own.
+    /// Closes the run, or spawns a task that retries if the journal cannot be written.
     pub(crate) async fn finish(
         self,
         journal: &Arc<dyn Journal>,
@@ -32,7 +33,7 @@ impl InterruptedRun {
     ) -> Result<(), JournalError> {
         match self.write(journal).await {
             Err(JournalError::Full | JournalError::Storage(_)) => {
-                warn!(run = %self.run, "the journal has no room for the end of a run; it is tried again");
+                warn!(run = %self.run, "closing of an unfinished run failed; retry scheduled");
                 tasks.spawn(self.try_again(journal.clone(), stop.clone()));
                 Ok(())
             }

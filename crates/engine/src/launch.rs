@@ -1,4 +1,4 @@
-//! How a run's task is put together, for runs that clients ask for and for the steps inside them alike.
+//! Builds the tasks of runs: of runs requested by clients and of the steps inside them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,20 +25,21 @@ use crate::media::{MediaPipeline, PreparedMedia};
 use crate::modules::Modules;
 use crate::port::{Clock, Journal, JournalError, NewRun};
 use crate::route::Policy;
-use crate::run::machine::{SentProgress, RunMachine, MachineConfig};
+use crate::run::machine::{MachineConfig, RunMachine, SentProgress};
 use crate::run::{
-    RecoveredRun, RunBroadcast, RunMode, Opening, RunOptions, Preface, MirrorTasks, RunTask, TraceStore, Warning, warnings_annotation, context,
+    MirrorTasks, Opening, Preface, RecoveredRun, RunBroadcast, RunMode, RunOptions, RunTask, TraceStore,
+    Warning, context, warnings_annotation,
 };
 use crate::settings::Settings;
 
-/// What all runs of an engine share, as it is at this moment.
+/// Snapshot of what all runs of an engine share.
 #[derive(Clone, Debug)]
 pub(crate) struct Launcher {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) modules: Arc<Modules>,
-    /// Where the fleet's time begins.
+    /// Zero of the fleet's monotonic time.
     pub(crate) epoch: Instant,
     pub(crate) shadows: MirrorTasks,
     pub(crate) stop: CancellationToken,
@@ -46,7 +47,7 @@ pub(crate) struct Launcher {
     pub(crate) crowd: Crowd,
 }
 
-/// What is one run's own.
+/// Parameters of one run.
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) tenant: Tenant,
@@ -59,21 +60,21 @@ pub(crate) struct Launch {
     pub(crate) models: Option<Vec<String>>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) inherited: Option<RecoveredRun>,
-    /// What it has to wait for first.
+    /// The pending permit, if the run has to wait for one.
     pub(crate) queue: Option<Queue>,
-    /// It is in the accounts, and writes nothing but its end.
+    /// The start is spooled, and the run journals only its terminal event.
     pub(crate) booked: bool,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) traces: Arc<TraceStore>,
 }
 
-/// A run that has to be put into the journal, and who waits for that.
+/// A run to insert into the journal, and the channel for the result.
 pub(crate) struct First {
     pub(crate) new: NewRun,
     pub(crate) tell: oneshot::Sender<Result<(), JournalError>>,
 }
 
-/// A run as its readers see it, from before the first of them could come.
+/// The broadcast of a run, created before the first reader can subscribe.
 #[derive(Debug)]
 pub(crate) struct Seated {
     pub(crate) live: Arc<RunBroadcast>,
@@ -87,25 +88,25 @@ impl Launch {
         Seated { live, offset }
     }
 
-    /// What clients have of another server, if it came so far as to say anything.
-    fn heard(&self) -> Option<SentProgress> {
+    /// What clients have received from an earlier server, if it journaled any event.
+    fn sent_progress(&self) -> Option<SentProgress> {
         let inherited = self.inherited.as_ref()?;
-        let heard = SentProgress {
+        let sent = SentProgress {
             last_seq: inherited.last_seq,
             percent: inherited.percent,
         };
-        (inherited.offset > 0).then_some(heard)
+        (inherited.offset > 0).then_some(sent)
     }
 }
 
-/// A run's task, or what comes before it.
+/// The task of a run, or the preparation that yields it.
 pub(crate) enum Start {
     Ready(Box<RunTask>),
     Waiting(BoxFuture<'static, Option<Box<RunTask>>>),
 }
 
 impl Start {
-    /// `None` when the server stops meanwhile.
+    /// `None` if the server stops meanwhile.
     pub(crate) async fn task(self) -> Option<Box<RunTask>> {
         match self {
             Self::Ready(task) => Some(task),
@@ -115,7 +116,7 @@ impl Start {
 }
 
 impl Launcher {
-    /// Makes the task of a run; of one that has to wait for its turn, or whose media has to be made ready, once that is
+    /// Builds the task of a run; for a run that waits for a permit or has media to prepare, after that is
     /// done.
     pub(crate) fn begin(self, launch: Launch, seated: Seated) -> Start {
         let has_media = !media_locations(&launch.module, &launch.input).is_empty();
@@ -136,7 +137,7 @@ impl Launcher {
             mode: launch.mode,
             progress: launch.options.progress,
             annotations: warnings_annotation(&launch.warnings),
-            inherited: launch.heard(),
+            inherited: launch.sent_progress(),
             opened: false,
             deadline_ms: launch.options.timeout_ms.unwrap_or(own_ms).min(own_ms),
             stop: self.stop.clone(),
@@ -158,14 +159,14 @@ impl Launcher {
         Some(self.task(launch, seated, (preface, ready), permit))
     }
 
-    /// Whether nothing is learnt from words that come one by one: nobody reads them, and the run gives up no later than
-    /// one gives up on a back-end that says nothing; unless the first of them is a race.
+    /// Whether a unary upstream call is sufficient: the run has no stream readers, times out no later than
+    /// the first-byte timeout, and its policy does not hedge.
     fn may_ask_whole(&self, launch: &Launch) -> bool {
         let own_ms = launch.module.manifest.response.max_duration_ms;
         let limit_ms = launch.options.timeout_ms.unwrap_or(own_ms).min(own_ms);
-        let races = matches!(self.fleet.host().policy, Some(Policy::Hedged { .. }));
-        let patience_ms = self.fleet.settings().timeouts.first_byte_ms;
-        launch.mode == RunMode::Sync && limit_ms <= patience_ms && !races
+        let hedges = matches!(self.fleet.host().policy, Some(Policy::Hedged { .. }));
+        let first_byte_ms = self.fleet.settings().timeouts.first_byte_ms;
+        launch.mode == RunMode::Sync && limit_ms <= first_byte_ms && !hedges
     }
 
     fn lower_options(&self, launch: &Launch) -> LowerOptions {
@@ -177,7 +178,7 @@ impl Launcher {
         }
     }
 
-    /// The fleet's time.
+    /// The fleet's monotonic time.
     fn fleet_ms(&self) -> u64 {
         u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -190,9 +191,9 @@ impl Launcher {
         permit: Option<Permit>,
     ) -> Box<RunTask> {
         let options = self.lower_options(&launch);
-        let (heard, taken_over) = (launch.heard(), launch.inherited.is_some());
+        let (sent, taken_over) = (launch.sent_progress(), launch.inherited.is_some());
         let module = launch.module;
-        // Only steps need the input as it came, with the media that may stand in it.
+        // Only steps need the input as received, with the media in it.
         let composed = !dependencies(&module).is_empty();
         let (mut shown, input) = match composed {
             true => (launch.input.clone(), launch.input),
@@ -238,7 +239,7 @@ impl Launcher {
             timeout_ms: launch.options.timeout_ms,
             trace,
             settings: self.settings.clone(),
-            inherited: heard,
+            inherited: sent,
             prepares: preparation.is_some(),
             preface,
         };

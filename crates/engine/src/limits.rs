@@ -2,96 +2,96 @@
 
 use std::time::Duration;
 
-/// Most upstream events that are taken before what they made is journaled and sent.
+/// Most upstream events that are processed before their output is journaled and sent.
 pub const BATCH_EVENTS_MAX: usize = 64;
-/// Most events of a live run that are held for its readers; slower ones read the journal.
+/// Most events in the ring buffer of a broadcast; slower readers read the journal.
 pub const RING_EVENTS_MAX: usize = 256;
-/// Most bytes of them.
+/// Most bytes in the ring buffer.
 pub const RING_BYTES_MAX: usize = 1024 * 1024;
-/// Most bytes of them once the run has ended.
+/// Most bytes in the ring buffer once the run has ended.
 pub const RING_ENDED_BYTES_MAX: usize = 64 * 1024;
-/// Most entries that are read from the journal at once.
+/// Most entries per read of the journal.
 pub const PAGE_ENTRIES_MAX: usize = 256;
-/// Most attempts of one run, whatever the plan says.
+/// Most attempts of one run, independent of the route plan.
 pub const ATTEMPTS_MAX: u32 = 8;
-/// Most answers of one run that are thrown away for a better one.
+/// Most reasks of one run.
 pub const REASKS_MAX: u32 = 4;
-/// Most copies of requests that are under way for comparison only.
+/// Most mirrored requests in flight.
 pub const MIRRORS_MAX: u32 = 32;
-/// Largest fleet whose plan is told in the trace of every run.
+/// Largest fleet whose route plan is included in the trace of every run.
 pub const EXPLAINED_MAX: usize = 64;
-/// Most runs whose attempts can be looked up after their end.
+/// Most runs in the trace store.
 pub const TRACES_MAX: usize = 1_024;
-/// Most bytes of one relayed answer that are held before they can be shown.
+/// Most bytes of one relayed response that are buffered before they can be sent.
 pub const RELAY_BUFFER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// What an event that is held counts for, besides its text.
+/// Size that a buffered event counts for, besides its text.
 pub const BUFFERED_EVENT_BYTES: usize = 64;
-/// Longest time that a relayed call waits for its turn at a back-end; beyond it, its caller is told.
+/// Longest wait of a relayed call before an attempt; beyond it the caller gets an error.
 pub const RELAY_WAIT_MS: u64 = 10_000;
-/// How long a back-end that has given its whole answer may take to hang up.
+/// How long a back-end may take to close the stream after a complete answer.
 pub const LINGER_MS: u64 = 1_000;
-/// Most texts of one request that are asked one by one, and how many of them at once.
+/// Most texts of one request that are sent as separate unary calls, and how many of these run concurrently.
 pub const UNARY_BATCH_MAX: usize = 256;
 pub const UNARY_BATCH_CONCURRENCY: usize = 4;
-/// Most bytes of a reply that are kept back because they may be calls of tools; a longer one is text.
+/// Most bytes of a reply that are buffered as possible tool calls; a longer reply is text.
 pub const CALLS_BYTES_MAX: usize = 1024 * 1024;
-/// Most calls of tools in one reply; a longer list is text.
+/// Most tool calls in one reply; a longer list is text.
 pub const CALLS_MAX: usize = 128;
-/// Longest recording that is let in where no module says otherwise.
+/// Longest audio that is accepted if the module sets no limit.
 pub const AUDIO_MS_MAX: u64 = 4 * 60 * 60 * 1_000;
-/// Longest model reply that is gathered.
+/// Longest model reply that is accumulated.
 pub const REPLY_BYTES_MAX: usize = module::limits::REPLY_BYTES_MAX;
-/// Most remarks of a back-end that its answer carries; of the others, their number is told.
+/// Most back-end warnings in an answer; the others are only counted.
 pub const BACKEND_WARNINGS_MAX: usize = 16;
-/// Most of one remark that is told.
+/// Most bytes of one back-end warning.
 pub const BACKEND_WARNING_BYTES_MAX: usize = 1_024;
 /// Most media items of one run.
 pub const MEDIA_ITEMS_MAX: usize = 32;
-/// Most bytes of media that one run sends on, together.
+/// Most bytes of media that one run sends, in total.
 pub const MEDIA_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Most media items that are looked at at the same time.
+/// Most concurrent inspections of media items.
 pub const MEDIA_INSPECTIONS_MAX: usize = 2;
-/// How long looking at one may take.
+/// Timeout of one inspection.
 pub const MEDIA_INSPECTION_MS: u64 = 60_000;
-/// Most items that are fetched or unpacked at the same time: each may take much room on disk.
+/// Most items that are fetched or unpacked concurrently: each may need much disk space.
 pub const MEDIA_LOADS_MAX: usize = 16;
-/// Media of more bytes than this lies in a file and not in memory, where nobody says otherwise.
+/// Default size above which media is stored in a file instead of memory.
 pub const MEDIA_STORE_THRESHOLD: u64 = 64 * 1024;
-/// How much media of all runs lies in files, where nobody says otherwise.
+/// Default maximum size of the media of all runs in files.
 pub const MEDIA_STORE_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
-/// How much of media is in memory while it is written to a file or read from one: whole groups of three bytes.
+/// Bytes in memory while media is written to or read from a file; a multiple of three.
 pub const MEDIA_CHUNK_BYTES: usize = 192 * 1024;
-/// What a client is told to wait when there is no room for its media.
+/// Retry delay sent to a client when there is no space for its media.
 pub const MEDIA_STORE_RETRY_MS: u64 = 10_000;
-/// Inline media beyond this gets a hint.
+/// Size above which inline media gets a hint.
 pub const INLINE_HINT_BYTES: u64 = 5 * 1024 * 1024;
-/// How long a client's name for a run is remembered.
+/// How long an idempotency key is stored.
 pub const IDEMPOTENCY_WINDOW_MS: u64 = 24 * 60 * 60 * 1_000;
-/// How long it is, where more is kept than may be: whoever lost an answer asks again soon.
+/// The same while the journal is above its maximum size: a client that lost an answer retries soon.
 pub const IDEMPOTENCY_WINDOW_MIN_MS: u64 = 10 * 60 * 1_000;
-/// Longest end of a run that is booked; a longer one is written at once.
+/// Largest terminal event that is spooled; a larger one is written at once.
 pub const SPOOLED_EVENT_BYTES_MAX: usize = 64 * 1024;
-/// What a client is told to wait when the journal is full.
+/// Retry delay sent to a client when the journal is full.
 pub const JOURNAL_FULL_RETRY_MS: u64 = 30_000;
-/// How long finished runs are kept, where nobody says.
+/// Default retention of finished runs.
 pub const KEEP_RUNS_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
-/// How much the journal holds, where nobody says.
+/// Default maximum size of the journal.
 pub const KEEP_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
-/// How long it is known what was used, where nobody says.
+/// Default retention of usage records.
 pub const KEEP_USAGE_MS: u64 = 400 * 24 * 60 * 60 * 1_000;
-/// Most runs that are thrown away in one step.
+/// Most runs that are pruned in one batch.
 pub const SWEEP_RUNS_MAX: usize = 50;
-/// Between two steps.
+/// Pause between two batches.
 pub const PRUNE_PAUSE: Duration = Duration::from_millis(100);
-/// Between two sweeps.
+/// Interval between two sweeps.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
-/// Most notes about steps that wait to be heard; more are dropped.
+/// Most queued progress events of steps; more are dropped.
 pub const STEP_PROGRESS_QUEUE_MAX: usize = 64;
-/// Most warnings of steps that are told.
+/// Most warnings of steps in an envelope.
 pub const STEP_WARNINGS_MAX: usize = 64;
-/// Most reasons for a review that come from steps.
+/// Most review reasons of steps in an envelope.
 pub const STEP_REASONS_MAX: usize = 16;
-/// Most of a broken answer that is shown to the model when it is asked once more.
+/// Most bytes of an invalid answer that a reask contains.
 pub const REASK_REPLY_BYTES_MAX: usize = 64 * 1024;
-/// Between two tries to close a run in a journal that could not be written.
+/// Pause between two attempts to close a run in a journal that could not be written.
 pub const CLOSE_RETRY: Duration = Duration::from_secs(1);

@@ -1,9 +1,9 @@
-//! What is known about a run before it begins: whether its module may be run at all, with this input, this
-//! context and these other modules. Whatever says no starts nothing and costs no call.
+//! Checks before a run starts: whether its module may be invoked, with this input, this context and the
+//! available modules. A rejected run starts nothing and makes no upstream request.
 
 use std::sync::Arc;
 
-use module::compose::{dependencies, build};
+use module::compose::{build, dependencies};
 use module::context;
 use module::envelope::ErrorBody;
 use module::lower::{LowerOptions, admit_input, lower};
@@ -16,7 +16,7 @@ use crate::modules::Modules;
 use crate::run::{RunRequest, Warning};
 use crate::tokens;
 
-/// Admits a run; its input comes back with the context that the module accepts.
+/// Checks a run; the returned input has the context that the module accepts.
 pub(crate) fn check_run(
     mut execute: RunRequest,
     modules: &Modules,
@@ -52,14 +52,14 @@ pub(crate) fn check_run(
     } else if module.manifest.runtime.max_input_tokens.is_some()
         && let Value::Object(input) = &execute.input
     {
-        // The request of a composed run is not known before its steps are done.
+        // The request of a composed run is not known before its steps have ended.
         let request = lower(&module, input, &LowerOptions::default());
         tokens::admit(&module, &request, fleet)?;
     }
     Ok(execute)
 }
 
-/// Whether running the module twice is the same as running it once, the modules it calls included.
+/// Whether the module and the modules it calls have no side effects, so that a rerun is safe.
 pub(crate) fn is_safe_to_rerun(module: &Arc<Module>, modules: &Modules) -> bool {
     let harmless = |module: &Module| module.manifest.policies.access("side_effects") == Access::Deny;
     let graph = build(module, &|name| modules.get(name).cloned());

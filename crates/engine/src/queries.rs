@@ -1,4 +1,4 @@
-//! What the journal knows of runs, for whoever looks.
+//! Queries of the journal: runs, their terminal events, and whether it can be read.
 
 use ir::RunId;
 use tenancy::Tenant;
@@ -12,9 +12,9 @@ impl Engine {
         Ok(self.journal().find(tenant, run).await?)
     }
 
-    /// The last event of a run that has ended.
+    /// The terminal event of a run that has ended.
     pub async fn last(&self, tenant: &Tenant, row: &RunRecord) -> Result<Option<EncodedEvent>, Error> {
-        // What a dialect's frames say is no event of a run.
+        // The frames of a relayed response are not events of a run.
         if row.state == RunState::Running || row.module.is_empty() {
             return Ok(None);
         }
@@ -23,10 +23,10 @@ impl Engine {
         Ok(entries.into_iter().next_back().map(|entry| entry.event))
     }
 
-    /// Whether the journal answers at all.
+    /// Checks that the journal can be read.
     pub async fn check_journal(&self) -> Result<(), Error> {
-        let nobody = RunId::from_parts(0, 0);
-        self.journal().find(&Tenant::local(), nobody).await?;
+        let absent = RunId::from_parts(0, 0);
+        self.journal().find(&Tenant::local(), absent).await?;
         Ok(())
     }
 }

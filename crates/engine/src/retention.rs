@@ -1,4 +1,5 @@
-//! Throwing away old runs: in the background, a little at a time, never one that still matters.
+//! Pruning of old runs: in the background and in small batches. Unfinished runs, runs that wait for a review
+//! and runs that hold an idempotency key are never pruned.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,16 +8,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::limits;
-use crate::port::{Archive, Clock, PruneResult, PruneRequest};
+use crate::port::{Archive, Clock, PruneRequest, PruneResult};
 
-/// How much is kept.
+/// Limits of retention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionPolicy {
-    /// How long a finished run is kept.
+    /// Retention of finished runs.
     pub runs_ms: u64,
-    /// How much is kept at most; beyond it the oldest go.
+    /// Maximum size; above it the oldest runs are pruned.
     pub bytes_max: u64,
-    /// How long it is known what was used.
+    /// Retention of usage records.
     pub usage_ms: u64,
 }
 
@@ -42,8 +43,8 @@ impl Janitor {
         Self { archive, clock, keep }
     }
 
-    /// Sweeps now and then until it is told to stop. Batches are small and pauses lie between them, so
-    /// that runs in progress hardly notice.
+    /// Prunes periodically until cancelled. Batches are small and separated by pauses, so that the effect on
+    /// runs in progress is small.
     pub async fn run(self, stop: CancellationToken) {
         let pause = async |duration: Duration| {
             stop.run_until_cancelled(tokio::time::sleep(duration))
@@ -55,7 +56,7 @@ impl Janitor {
                 Ok(pruned) if pruned.more => limits::PRUNE_PAUSE,
                 Ok(_) => limits::SWEEP_EVERY,
                 Err(error) => {
-                    warn!(%error, "old runs cannot be thrown away");
+                    warn!(%error, "pruning of old runs failed");
                     limits::SWEEP_EVERY
                 }
             };
@@ -65,7 +66,7 @@ impl Janitor {
         }
     }
 
-    /// One batch.
+    /// Prunes one batch.
     pub async fn sweep(&self) -> Result<PruneResult, crate::port::JournalError> {
         let now_ms = self.clock.now_ms();
         let retention = PruneRequest {
@@ -78,7 +79,7 @@ impl Janitor {
         };
         let pruned = self.archive.prune(&retention).await?;
         if pruned.runs > 0 {
-            info!(runs = pruned.runs, "threw away old runs");
+            info!(runs = pruned.runs, "pruned old runs");
         }
         Ok(pruned)
     }

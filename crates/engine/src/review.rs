@@ -1,4 +1,4 @@
-//! What a reviewer may put in the place of an answer: whatever the module itself could have said.
+//! Checks data that a reviewer edited: it must be a valid answer of the module.
 
 use module::envelope::{CheckOptions, ErrorBody, check_reply};
 use module::{Code, Module};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::port::EncodedEvent;
 use crate::run::envelope;
 
-/// Holds edited data against the whole contract, with the meta that the run has ended with.
+/// Checks edited data against the whole contract, with the meta of the run's terminal event.
 pub fn admit_edit(
     module: &Module,
     last: Option<&EncodedEvent>,

@@ -1,20 +1,20 @@
-//! What the person who runs an engine may turn.
+//! Settings of an engine that the operator can change.
 
 use crate::gate::Gates;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// How sure and how harmless answers must be.
+    /// Minimum confidence and maximum risk of answers.
     pub gates: Gates,
-    /// Most runs at a time; more are refused.
+    /// Most concurrent runs; more are refused.
     pub runs_max: usize,
-    /// How long a stream goes on with nobody listening.
+    /// How long a stream without readers continues.
     pub resume_grace_ms: u64,
-    /// Longest time that text is held back to be sent together with what follows.
+    /// Longest time that text is buffered, to be sent together with the text that follows.
     pub flush_ms: u64,
-    /// How long the first events of a run wait for those of its back-end.
+    /// How long the first events of a run are delayed to share a write with the first events of its back-end.
     pub opening_ms: u64,
-    /// What a client is told to wait before it resumes, and how often it may try.
+    /// Delay before a client resumes, and how often it may try; sent in `recovery`.
     pub retry_after_ms: u64,
     pub max_retries: u32,
 }

@@ -1,6 +1,7 @@
-//! Whether a request is short enough for its module. The model's own tokenizer counts where every back-end has it at hand;
-//! elsewhere an estimate that errs on the long side: one token for every three bytes, which is more than
-//! the usual tokenizers make of prose and code, and about what they make of Chinese and Japanese.
+//! Token counts of requests, and the check against the module's limit. The model's tokenizer is used where
+//! every back-end has it locally; elsewhere an estimate that errs on the high side: one token per three
+//! bytes, which is more than common tokenizers count for prose and code, and about what they count for
+//! Chinese and Japanese.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use module::{Code, Module};
 use crate::engine::Engine;
 use crate::fleet::Fleet;
 
-/// Bytes of text that the estimate takes for one token.
+/// Bytes of text per estimated token.
 const BYTES_PER_TOKEN: usize = 3;
 
 /// Refuses a request that is longer than `runtime_requirements.max_input_tokens`.
@@ -24,7 +25,7 @@ pub(crate) fn admit(module: &Module, request: &Request, fleet: &Fleet) -> Result
         return Ok(());
     }
     let about = if estimated { "about " } else { "" };
-    let message = format!("the request has {about}{actual} tokens, and the module takes {limit}");
+    let message = format!("the request has {about}{actual} tokens, and the module allows {limit}");
     let error = ErrorBody::new(Code::E1005, message)
         .detail("stage", "input")
         .detail("limit", "tokens")
@@ -38,13 +39,13 @@ pub(crate) fn admit(module: &Module, request: &Request, fleet: &Fleet) -> Result
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenCount {
     pub tokens: u64,
-    /// Nobody who knows was at hand.
+    /// Neither a vendor's count nor a tokenizer was available.
     pub estimated: bool,
 }
 
 impl Engine {
-    /// How long a request is for whoever would answer it: as its vendor tells, as its own model counts the
-    /// texts, or by an estimate.
+    /// Token count of a request for the back-end that would answer it: the vendor's count, the tokenizer's
+    /// count of the texts, or an estimate.
     pub async fn count_tokens(&self, request: Arc<Request>) -> TokenCount {
         let fleet = self.fleet();
         let plan = fleet.explain(&request, 0, 0, self.monotonic_ms());
@@ -84,7 +85,7 @@ fn texts(request: &Request) -> impl Iterator<Item = &str> {
         .flat_map(|message| message.parts.iter().filter_map(Part::as_text))
 }
 
-/// How many tokens the texts of a request are, and whether that is an estimate.
+/// Token count of the texts of a request, and whether it is an estimate.
 fn count(request: &Request, fleet: &Fleet) -> (usize, bool) {
     let texts: Vec<&str> = texts(request).collect();
     let counted = texts

@@ -1,4 +1,4 @@
-//! One call of one back-end, while it is open.
+//! One attempt: a call of one back-end, while it is open.
 
 use ir::event::{Delta, FinishReason};
 use ir::operation::Operation;
@@ -6,9 +6,9 @@ use ir::{Error, Event, Price, Request, Usage};
 
 use crate::fleet::{InFlightGuard, Timeouts};
 use crate::route::Candidate;
-use crate::run::{AttemptError, AttemptRecord, AttemptOutcome, AttemptRole};
+use crate::run::{AttemptError, AttemptOutcome, AttemptRecord, AttemptRole};
 
-/// How many bytes of text make a token, roughly: for estimates only, which are marked as such.
+/// Approximate bytes of text per token, for usage that is marked as estimated.
 const BYTES_PER_TOKEN: usize = 4;
 
 #[derive(Debug)]
@@ -19,23 +19,29 @@ pub(crate) struct Attempt {
     pub(crate) reason: Option<String>,
     pub(crate) started_ms: u64,
     pub(crate) first_token_ms: Option<u64>,
-    /// The model that says it answers.
+    /// The model name that the back-end reports.
     pub(crate) model: Option<String>,
-    /// How much it has written, of whatever kind.
+    /// Output bytes of all kinds.
     pub(crate) output_bytes: usize,
-    /// What of it nobody has heard yet, and is not counted there.
+    /// Bytes that are buffered and not in `output_bytes` yet.
     pub(crate) buffered_bytes: usize,
-    /// In a box: most of its life, a call has not said so.
+    /// Boxed: absent for most of the lifetime of an attempt.
     pub(crate) usage: Option<Box<Usage>>,
-    /// It has written nothing since it said what it used.
+    /// No output has arrived since the last usage event.
     usage_is_current: bool,
     pub(crate) finish: Option<FinishReason>,
-    /// When it last said anything; `None` before it has.
+    /// Time of the last event; `None` before the first.
     pub(crate) last_event_ms: Option<u64>,
 }
 
 impl Attempt {
-    pub(super) fn new(number: u32, lease: InFlightGuard, role: AttemptRole, reason: Option<String>, now_ms: u64) -> Self {
+    pub(super) fn new(
+        number: u32,
+        lease: InFlightGuard,
+        role: AttemptRole,
+        reason: Option<String>,
+        now_ms: u64,
+    ) -> Self {
         Self {
             number,
             lease,
@@ -53,7 +59,7 @@ impl Attempt {
         }
     }
 
-    /// Takes in what an event says about the call itself.
+    /// Updates the attempt from an event.
     pub(super) fn observe(&mut self, event: &Event) {
         match event {
             Event::Started { model, .. } => self.model.clone_from(model),
@@ -76,7 +82,7 @@ impl Attempt {
         }
     }
 
-    /// What it cost by its price, where it did not say so itself.
+    /// Computes the cost from the price, if the back-end reported none.
     pub(super) fn apply_price(&mut self, price: Option<Price>, operation: Operation) {
         let (Some(price), Some(usage)) = (price, &mut self.usage) else {
             return;
@@ -85,7 +91,7 @@ impl Attempt {
             return;
         }
         usage.cost_usd = match operation {
-            // Vectors are not counted in tokens, and cost nothing beside what was read.
+            // Embeddings have no output tokens; only input is billed.
             Operation::Embeddings if usage.output_tokens.is_none() => price.of(&Usage {
                 output_tokens: Some(0),
                 ..Usage::clone(usage)
@@ -94,13 +100,13 @@ impl Attempt {
         };
     }
 
-    /// When its silence, or its talking, has lasted too long.
+    /// When the attempt times out: no first byte, idle, or total.
     pub(super) fn deadline_ms(&self, timeouts: &Timeouts) -> u64 {
-        let silence = match self.last_event_ms {
+        let idle_deadline = match self.last_event_ms {
             None => self.started_ms + timeouts.first_byte_ms,
             Some(heard_ms) => heard_ms + timeouts.idle_ms,
         };
-        silence.min(self.started_ms + timeouts.total_ms)
+        idle_deadline.min(self.started_ms + timeouts.total_ms)
     }
 
     pub(super) fn record(
@@ -111,15 +117,15 @@ impl Attempt {
         error: Option<&Error>,
         now_ms: u64,
     ) -> AttemptRecord {
-        // What a back-end said behind its last word counts, however the call ended. What it said before is
-        // not the whole, and neither is anything said of a call that was hung up on.
+        // Usage reported after the last output counts even if the attempt failed. Usage reported before it is
+        // incomplete, as is that of a cancelled attempt.
         let usage = match outcome {
             AttemptOutcome::Won => self.usage.as_deref().cloned(),
             AttemptOutcome::Failed if self.usage_is_current => self.usage.as_deref().cloned(),
             AttemptOutcome::Failed => None,
             AttemptOutcome::Cancelled | AttemptOutcome::HedgeLost => None,
         };
-        // A call that was refused outright has used nothing that anyone would bill.
+        // An attempt that was refused without output is not billed.
         let guess = match outcome {
             AttemptOutcome::Won => false,
             AttemptOutcome::Failed => self.first_token_ms.is_some() && usage.is_none(),
@@ -131,7 +137,7 @@ impl Attempt {
             backend: candidate.name.clone(),
             kind: candidate.kind.clone(),
             key: candidate.key,
-            model: self.named(candidate, request),
+            model: self.model_name(candidate, request),
             role: self.role,
             reason: self.reason.clone(),
             started_ms: self.started_ms,
@@ -144,8 +150,8 @@ impl Attempt {
         }
     }
 
-    /// Who answers, as far as anybody has said so.
-    fn named(&self, candidate: &Candidate, request: &Request) -> Option<String> {
+    /// The best known model name: as reported, as configured, as requested.
+    fn model_name(&self, candidate: &Candidate, request: &Request) -> Option<String> {
         let bound = || candidate.model.clone();
         let asked = || {
             request
@@ -157,7 +163,7 @@ impl Attempt {
     }
 
     fn estimate(&self, request: &Request) -> Usage {
-        let said = self.usage.as_deref();
+        let reported = self.usage.as_deref();
         let asked: usize = request
             .as_chat()
             .into_iter()
@@ -165,7 +171,7 @@ impl Attempt {
             .map(|message| message.joined_text().len())
             .sum();
         Usage {
-            input_tokens: said
+            input_tokens: reported
                 .and_then(|usage| usage.input_tokens)
                 .or_else(|| Some(tokens(asked))),
             output_tokens: Some(tokens(self.output_bytes + self.buffered_bytes)),

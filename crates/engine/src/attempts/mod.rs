@@ -1,6 +1,6 @@
-//! The calls that one question takes: who is called, who next when one is lost, who beside one that is
-//! slow, and whose words count. This is the one retry loop; the fleet's dispatch says where it leads, and
-//! whoever asked the question says what an answer is. Pure: time comes in as a number.
+//! The retry loop: decides which attempt comes first, which one replaces a failed attempt, when to hedge, and
+//! which attempt is the leader. The only place that retries, fails over or hedges; [`BackendSelector`]
+//! selects the back-end, and the caller defines what a valid answer is. No IO; time is an argument.
 
 mod attempt;
 
@@ -11,55 +11,55 @@ use ir::event::FinishReason;
 use ir::{Error, ErrorKind, Event, Request, Usage};
 
 pub(crate) use self::attempt::Attempt;
-use crate::fleet::{NextBackend, BackendSelector, InFlightGuard};
+use crate::fleet::{BackendSelector, InFlightGuard, NextBackend};
 use crate::route::Policy;
-use crate::run::{AttemptRecord, AttemptOutcome, AttemptRole};
+use crate::run::{AttemptOutcome, AttemptRecord, AttemptRole};
 
 #[derive(Debug)]
 pub(crate) struct Attempts {
     dispatch: BackendSelector,
-    /// Under way: one, or a few that race for the first token.
+    /// In progress: one attempt, or several that compete for the first token.
     open: Vec<Attempt>,
-    /// The one that has spoken; the others are gone by then.
+    /// The attempt that produced output first; the others are cancelled.
     leader: Option<u32>,
     records: Vec<AttemptRecord>,
     started: u32,
-    /// When to look for a back-end again.
+    /// When to select a back-end again.
     waiting_until: Option<u64>,
-    /// When to ask another one beside the one that is slow.
+    /// When to start a hedge.
     hedge_at: Option<u64>,
-    /// Why the last call that was lost was lost.
+    /// Error of the last failed attempt.
     last_error: Option<Error>,
 }
 
-/// Where the search has led.
+/// Result of a selection.
 #[derive(Debug)]
 pub(crate) enum NextAttempt {
     Start(AttemptStart),
-    /// Ask again at this time.
+    /// Call `advance` again at this time.
     Wait {
         until_ms: u64,
     },
     Exhausted(Error),
 }
 
-/// A call that is to be made.
+/// An attempt to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AttemptStart {
     pub(crate) attempt: u32,
     pub(crate) member: usize,
 }
 
-/// A call that has failed.
+/// A failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FailedAttempt {
-    /// It was the one that had been heard.
+    /// It was the leader.
     pub(crate) was_leader: bool,
-    /// Whether another one could do better; a request that is wrong in itself is wrong everywhere.
+    /// Another attempt may succeed; a request that is invalid for one back-end is invalid for all.
     pub(crate) retryable: bool,
 }
 
-/// A call that has given a whole answer.
+/// An attempt with a complete answer.
 #[derive(Debug)]
 pub(crate) struct CompletedAttempt {
     pub(crate) member: usize,
@@ -94,17 +94,17 @@ impl Attempts {
         self.dispatch.request()
     }
 
-    /// Calls that were begun.
+    /// Number of started attempts.
     pub(crate) fn begun(&self) -> u32 {
         self.started
     }
 
-    /// Every call that is over.
+    /// Every finished attempt.
     pub(crate) fn records(&self) -> &[AttemptRecord] {
         &self.records
     }
 
-    /// Calls that were made for the steps before this question.
+    /// Attempts of the composition steps that ran before.
     pub(crate) fn import_records(&mut self, records: Vec<AttemptRecord>) {
         self.records.extend(records);
     }
@@ -121,12 +121,12 @@ impl Attempts {
         self.open.iter().find(|attempt| attempt.number == number)
     }
 
-    /// What the last call that failed said.
+    /// The error of the last failed attempt.
     pub(crate) fn take_last_error(&mut self) -> Option<Error> {
         self.last_error.take()
     }
 
-    /// When the search wants to be woken.
+    /// The time of the next `tick` if no other input arrives.
     pub(crate) fn next_wake_ms(&self) -> Option<u64> {
         let timeouts = &self.dispatch.fleet().settings().timeouts;
         let patience = self.open.iter().map(|attempt| attempt.deadline_ms(timeouts));
@@ -134,10 +134,13 @@ impl Attempts {
         times.into_iter().flatten().min()
     }
 
-    /// Whoever is next, or the right time for it. `again` says why another answer is wanted.
+    /// The next attempt, or the time to wait for. `again` is the reason of a reask.
     pub(crate) fn advance(&mut self, again: Option<String>, deadline_ms: u64, now_ms: u64) -> NextAttempt {
         match self.dispatch.next(now_ms) {
-            NextBackend::Use { lease, is_retry: returning } => {
+            NextBackend::Use {
+                lease,
+                is_retry: returning,
+            } => {
                 let role = match (&again, &self.last_error) {
                     (Some(_), _) => AttemptRole::Reask,
                     (None, None) => AttemptRole::First,
@@ -153,7 +156,7 @@ impl Attempts {
                 NextAttempt::Wait { until_ms }
             }
             NextBackend::Wait { until_ms } => {
-                let message = "the back-end takes no more calls in the time that is left";
+                let message = "the back-end accepts no call before the deadline";
                 let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message);
                 error.retry_after_ms = Some(until_ms - now_ms);
                 NextAttempt::Exhausted(error)
@@ -162,33 +165,39 @@ impl Attempts {
         }
     }
 
-    /// Whether the time has come that [`Turn::Wait`] named; says so once.
+    /// Whether the time of [`NextAttempt::Wait`] is reached; true once.
     pub(crate) fn backoff_elapsed(&mut self, now_ms: u64) -> bool {
         self.waiting_until
             .take_if(|until_ms| now_ms >= *until_ms)
             .is_some()
     }
 
-    /// The same question to this very instance, if it can be called.
+    /// Calls the same instance again, if it accepts the call.
     pub(crate) fn retry_same(&mut self, member: usize, reason: &str, now_ms: u64) -> Option<AttemptStart> {
         let lease = self.dispatch.reserve_same(member, now_ms)?;
         Some(self.call(lease, AttemptRole::Reask, Some(String::from(reason)), now_ms))
     }
 
-    fn call(&mut self, lease: InFlightGuard, role: AttemptRole, reason: Option<String>, now_ms: u64) -> AttemptStart {
+    fn call(
+        &mut self,
+        lease: InFlightGuard,
+        role: AttemptRole,
+        reason: Option<String>,
+        now_ms: u64,
+    ) -> AttemptStart {
         self.started += 1;
         let call = AttemptStart {
             attempt: self.started,
             member: lease.member(),
         };
-        // Nearly always there is one, and never many.
+        // Nearly always one element, never many.
         self.open.reserve_exact(1);
         self.open
             .push(Attempt::new(self.started, lease, role, reason, now_ms));
         call
     }
 
-    /// An open call said something. Returns whether it spoke: whether its words are an answer.
+    /// Records events of an open attempt. Returns whether they contain output or a finish.
     pub(crate) fn on_events(&mut self, number: u32, events: &[Event], now_ms: u64) -> bool {
         let fleet_ms = self.dispatch.fleet_ms(now_ms);
         let Some(attempt) = self.open.iter_mut().find(|attempt| attempt.number == number) else {
@@ -196,20 +205,20 @@ impl Attempts {
         };
         attempt.last_event_ms = Some(now_ms);
         attempt.buffered_bytes = 0;
-        let mut speaks = false;
+        let mut has_output = false;
         for event in events {
-            speaks |= matches!(event, Event::BlockDelta { .. } | Event::Finish { .. });
+            has_output |= matches!(event, Event::BlockDelta { .. } | Event::Finish { .. });
             attempt.observe(event);
         }
-        if speaks && attempt.first_token_ms.is_none() {
+        if has_output && attempt.first_token_ms.is_none() {
             attempt.first_token_ms = Some(now_ms);
             attempt.lease.first_token(fleet_ms);
         }
-        speaks
+        has_output
     }
 
-    /// An open call said something that nobody is told yet: so many bytes of it wait. It is alive, and does not
-    /// lead.
+    /// An open attempt has `bytes` of output that is buffered and not decided. It is alive, but does not
+    /// become the leader.
     pub(crate) fn on_buffered(&mut self, number: u32, bytes: usize, now_ms: u64) {
         let fleet_ms = self.dispatch.fleet_ms(now_ms);
         let Some(attempt) = self.open.iter_mut().find(|attempt| attempt.number == number) else {
@@ -223,7 +232,7 @@ impl Attempts {
         }
     }
 
-    /// The first to speak is the one that is heard; the others are dropped at once, and named here.
+    /// Makes the first attempt with output the leader. Cancels the others and returns their numbers.
     pub(crate) fn promote(&mut self, number: u32, now_ms: u64) -> Vec<u32> {
         if self.leader.is_some() {
             return Vec::new();
@@ -243,7 +252,7 @@ impl Attempts {
         losers
     }
 
-    /// What is wrong with a stream that ended here; nothing if it ended behind its finish.
+    /// The error of a stream that ended here; `None` if it ended after its finish event.
     pub(crate) fn truncation_error(&self, number: u32) -> Option<Error> {
         let attempt = self.attempt(number)?;
         if attempt.finish.is_some() {
@@ -256,33 +265,33 @@ impl Attempts {
         Some(Error::new(
             ErrorKind::Network,
             phase,
-            "the back-end broke off its answer",
+            "back-end closed the stream early",
         ))
     }
 
-    /// Those that have been silent, or talked, for too long. One without an error has said everything and
-    /// only not hung up.
+    /// The attempts that have timed out. One without an error has finished its output, but not closed the
+    /// stream.
     pub(crate) fn expired(&self, now_ms: u64) -> Vec<(u32, Option<Error>)> {
         let timeouts = &self.dispatch.fleet().settings().timeouts;
         let late = |attempt: &&Attempt| now_ms >= attempt.deadline_ms(timeouts);
-        let silent = self.open.iter().filter(late).map(|attempt| {
+        let expired = self.open.iter().filter(late).map(|attempt| {
             if attempt.finish.is_some() {
                 return (attempt.number, None);
             }
             let (phase, message) = match attempt.last_event_ms {
-                None => (Phase::BeforeFirstByte, "the back-end said nothing"),
+                None => (Phase::BeforeFirstByte, "no response from the back-end"),
                 Some(heard_ms) if now_ms >= heard_ms + timeouts.idle_ms => {
-                    (Phase::MidStream, "the back-end fell silent")
+                    (Phase::MidStream, "back-end stream stalled")
                 }
-                Some(_) => (Phase::MidStream, "the back-end did not come to an end"),
+                Some(_) => (Phase::MidStream, "attempt exceeded its total timeout"),
             };
             let error = Error::new(ErrorKind::Timeout, phase, message);
             (attempt.number, Some(error))
         });
-        silent.collect()
+        expired.collect()
     }
 
-    /// A call has failed.
+    /// Records a failed attempt.
     pub(crate) fn fail(&mut self, number: u32, error: &Error, now_ms: u64) -> Option<FailedAttempt> {
         let attempt = self.close(number, AttemptOutcome::Failed, Some(error), now_ms)?;
         let led = self.leader == Some(number);
@@ -296,10 +305,13 @@ impl Attempts {
         if self.open.is_empty() {
             self.hedge_at = None;
         }
-        Some(FailedAttempt { was_leader: led, retryable: goes_on })
+        Some(FailedAttempt {
+            was_leader: led,
+            retryable: goes_on,
+        })
     }
 
-    /// A call has given a whole answer.
+    /// Records a complete answer.
     pub(crate) fn complete(&mut self, number: u32, now_ms: u64) -> Option<CompletedAttempt> {
         let attempt = self.close(number, AttemptOutcome::Won, None, now_ms)?;
         self.leader = None;
@@ -313,13 +325,13 @@ impl Attempts {
         })
     }
 
-    /// Another answer is wanted; what was lost on the way to this one is no reason any more.
+    /// Restarts the selection for another answer; the last error is no longer the reason of the next attempt.
     pub(crate) fn restart(&mut self, request: Option<Arc<Request>>, only: Option<String>) {
         self.last_error = None;
         self.dispatch.restart(request, only);
     }
 
-    /// Sets the time for a second call, where the policy wants one.
+    /// Sets the time of a hedge, if the policy hedges.
     fn arm_hedge(&mut self, member: usize, now_ms: u64) {
         let Some(&Policy::Hedged { delay_ms, .. }) = self.dispatch.policy() else {
             return;
@@ -327,7 +339,7 @@ impl Attempts {
         self.hedge_at = Some(now_ms + self.dispatch.hedge_delay_ms(member, delay_ms));
     }
 
-    /// A second call, if its time has come and the fleet can afford it.
+    /// Starts a hedge, if its time is reached and the budget permits it.
     pub(crate) fn hedge(&mut self, now_ms: u64) -> Option<AttemptStart> {
         self.hedge_at.take_if(|at_ms| now_ms >= *at_ms)?;
         let Some(&Policy::Hedged { k, .. }) = self.dispatch.policy() else {
@@ -343,7 +355,7 @@ impl Attempts {
         Some(self.call(lease, AttemptRole::Hedge, reason, now_ms))
     }
 
-    /// Hangs up on everyone. Returns who it was.
+    /// Cancels all attempts and returns their numbers.
     pub(crate) fn cancel_all(&mut self, outcome: AttemptOutcome, now_ms: u64) -> Vec<u32> {
         self.waiting_until = None;
         self.hedge_at = None;
@@ -354,7 +366,7 @@ impl Attempts {
         numbers
     }
 
-    /// Takes a call off the list and writes its record: the one place that does.
+    /// Removes an attempt and appends its record; the only place that does.
     fn close(
         &mut self,
         number: u32,

@@ -1,5 +1,5 @@
-//! What stands beside the answers of steps and is meant for people: it reaches those who get the whole, with
-//! the step that it is about.
+//! Warnings and review reasons in the envelopes of steps: they are passed on to the envelope of the composed
+//! run, with the name of the step.
 
 use serde_json::{Map, Value};
 
@@ -12,12 +12,12 @@ const WARNINGS_KEY: &str = "_warnings";
 pub(super) struct StepAnnotations {
     /// Entries of `_warnings`.
     pub(super) warnings: Vec<Value>,
-    /// Why a person has to look at the answer of a step.
+    /// The reasons for a review of the answer of a step.
     pub(super) review: Vec<String>,
 }
 
 impl StepAnnotations {
-    /// Takes them from the envelope of a step.
+    /// Moves them out of the envelope of a step.
     pub(super) fn extract(&mut self, step: &str, envelope: &mut Map<String, Value>) {
         let warnings = envelope.shift_remove(WARNINGS_KEY);
         for warning in warnings.as_ref().and_then(Value::as_array).into_iter().flatten() {
@@ -35,7 +35,7 @@ impl StepAnnotations {
     }
 }
 
-/// A step inside of a step is named with the way to it.
+/// A nested step is named by its path.
 fn of_step(step: &str, mut warning: Value) -> Value {
     if let Value::Object(map) = &mut warning {
         let place = match map.get("step").and_then(Value::as_str) {

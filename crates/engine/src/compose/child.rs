@@ -1,5 +1,5 @@
-//! One step as a run: the same machine and the same task as any other, driven in place, so that dropping it
-//! ends it. Nobody else can see it, and nothing of it but its end is kept.
+//! One step as a run: the same machine and task as any other run, driven in place, so that dropping the
+//! future cancels it. It is not visible to clients, and only its terminal event is stored.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use serde_json::{Map, Value};
 use super::CompositionSpec;
 use super::silent::Silent;
 use crate::launch::{Launch, Launcher};
-use crate::run::{AttemptRecord, RunMode, OnDisconnect, RunOptions, TraceStore, envelope};
+use crate::run::{AttemptRecord, OnDisconnect, RunMode, RunOptions, TraceStore, envelope};
 
-/// What came of a step.
+/// Result of the run of a step.
 #[derive(Clone, Debug)]
 pub(super) struct StepRun {
     pub(super) envelope: Map<String, Value>,
-    /// As in `_usage`; null where nothing is known.
+    /// As in `_usage`; null if unknown.
     pub(super) usage: Value,
     pub(super) attempts: Vec<AttemptRecord>,
 }
@@ -44,7 +44,7 @@ pub(super) async fn run(
         module,
         input,
         mode: RunMode::Sync,
-        // The whole run has a limit of its own, and this one lives inside it.
+        // The composed run has a time limit that includes this one.
         options: RunOptions {
             on_disconnect: OnDisconnect::Cancel,
             timeout_ms: None,
@@ -59,12 +59,12 @@ pub(super) async fn run(
         traces: traces.clone(),
     };
     let seated = launch.seat();
-    let seat = seated.live.clone().add_reader();
-    // Media of a step is looked at like that of any run.
+    let reader = seated.live.clone().add_reader();
+    // Media of a step is inspected like that of any run.
     if let Some(task) = launcher.clone().begin(launch, seated).task().await {
         task.drive().await;
     }
-    drop(seat);
+    drop(reader);
     let last = journal.last();
     let mut envelope = last.map_or_else(Map::new, |last| object(envelope(&last)));
     StepRun {

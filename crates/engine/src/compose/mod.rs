@@ -1,9 +1,9 @@
-//! Composed runs: the steps of a module's composition are run before its own model is asked, each as a run
-//! of its own inside this one. Dropping the preparation drops every step, and with it every call under way.
-//! Which step may start when is decided in `module::compose`; here they are carried out.
+//! Composed runs: the steps of a module's composition are executed before its own model is called, each as a
+//! run inside this one. Dropping the composition cancels every step and its upstream calls. `module::compose`
+//! decides which step may start when; this module executes them.
 
-mod child;
 mod annotations;
+mod child;
 mod silent;
 mod steps;
 
@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 use crate::run::AttemptRecord;
 
-/// What a preparation says.
+/// An event of a composition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompositionEvent {
-    /// Steps come and go.
+    /// A step has started or ended.
     Step {
         ended: usize,
         of: usize,
@@ -28,20 +28,20 @@ pub enum CompositionEvent {
     Done(Box<CompositionResult>),
 }
 
-/// What the steps of a run have come to.
+/// The result of the steps of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompositionResult {
     pub outcome: Outcome,
-    /// Where the module's own model is to be asked.
+    /// Set if the module's own model is to be called.
     pub request: Option<Arc<Request>>,
     /// Entries of `_warnings`.
     pub warnings: Vec<Value>,
-    /// Why a person has to look at what steps answered.
+    /// The reasons for a review of the answers of steps.
     pub review: Vec<String>,
-    /// Context that steps have emitted and the module hands on.
+    /// Context that steps have emitted and the module passes on.
     pub emitted: Map<String, Value>,
-    /// `_usage` of each step, null where it is unknown.
+    /// `_usage` of each step, null if unknown.
     pub usage: Vec<Value>,
-    /// Every call that the steps made, theirs included.
+    /// Every attempt of the steps, including those of nested steps.
     pub attempts: Vec<AttemptRecord>,
 }

@@ -1,5 +1,5 @@
 //! A journal for a step, which keeps nothing but the step's end: the run that it belongs to has a journal, and after
-//! a crash it is that run which is taken up again. However long the end is, it is here for whoever made the step.
+//! a crash it is that run which is taken up again. The end is stored at any length.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,10 @@ use async_trait::async_trait;
 use ir::RunId;
 use tenancy::Tenant;
 
-use crate::port::{LifecycleRecord, RunEnd, JournalEntry, Journal, JournalError, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, RunRecord};
+use crate::port::{
+    EncodedEvent, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry, JournalError, LifecycleRecord,
+    NewRun, RunEnd, RunRecord,
+};
 
 #[derive(Debug, Default)]
 pub(super) struct Silent {
@@ -60,7 +63,12 @@ impl Journal for Silent {
         Ok(None)
     }
 
-    async fn find_by_idempotency_key(&self, _: &Tenant, _: &str, _: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
+    async fn find_by_idempotency_key(
+        &self,
+        _: &Tenant,
+        _: &str,
+        _: &IdempotencyClaim,
+    ) -> Result<Option<IdempotencyMatch>, JournalError> {
         Ok(None)
     }
 

@@ -1,5 +1,5 @@
-//! The steps of one composition, carried out: started as the flow allows, timed, replaced by their fallbacks,
-//! and told back to it. Context goes down to them and, where it is shared, comes back up.
+//! Executes the steps of one composition: starts them as the flow allows, applies timeouts and fallbacks, and
+//! reports results to the flow. Context is passed to the steps and, where it is shared, back from them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,35 +18,35 @@ use module::{Code, Module};
 use serde_json::{Map, Value, json};
 use tenancy::Tenant;
 
-use super::child::{self, StepRun};
 use super::annotations::StepAnnotations;
-use super::{CompositionResult, CompositionEvent};
+use super::child::{self, StepRun};
+use super::{CompositionEvent, CompositionResult};
 use crate::launch::Launcher;
 use crate::limits;
 use crate::media::PreparedMedia;
 use crate::run::{AttemptRecord, RunOptions};
 use crate::tokens;
 
-/// The stream of what happens; dropping it ends everything that it began.
+/// The stream of events of a composition; dropping it cancels everything that it started.
 pub(crate) struct CompositionStream(BoxStream<'static, CompositionEvent>);
 
 impl fmt::Debug for CompositionStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Preparation")
+        f.write_str("CompositionStream")
     }
 }
 
-/// What is to be prepared.
+/// Parameters of a composition.
 #[derive(Clone, Debug)]
 pub(crate) struct CompositionSpec {
     pub(crate) tenant: Tenant,
     pub(crate) module: Arc<Module>,
-    /// With its context, as it was admitted.
+    /// With its admitted context.
     pub(crate) input: Map<String, Value>,
     pub(crate) options: RunOptions,
     pub(crate) models: Option<Vec<String>>,
     pub(crate) lower: LowerOptions,
-    /// The media of the input; steps that are given some look at it themselves.
+    /// The media of the input; steps that receive media inspect it themselves.
     pub(crate) ready: Arc<PreparedMedia>,
 }
 
@@ -56,7 +56,7 @@ impl CompositionStream {
     }
 
     pub(crate) fn new(launcher: Launcher, job: CompositionSpec) -> Self {
-        let (notes, heard) = mpsc::channel(limits::STEP_PROGRESS_QUEUE_MAX);
+        let (notes, events) = mpsc::channel(limits::STEP_PROGRESS_QUEUE_MAX);
         let mut last = notes.clone();
         let work = CompositionRunner {
             context: initial_context(&job.input),
@@ -68,13 +68,13 @@ impl CompositionStream {
             attempts: Vec::new(),
             remarks: StepAnnotations::default(),
         };
-        // The end takes the same way as the notes, so that it comes behind them.
+        // The result is sent on the same channel as the progress, so that it follows it.
         let work = async move {
             let composed = work.compose().await;
             last.send(CompositionEvent::Done(Box::new(composed))).await.ok();
         };
-        let silent = stream::once(work).filter_map(|()| std::future::ready(None));
-        Self(stream::select(heard, silent).boxed())
+        let driver = stream::once(work).filter_map(|()| std::future::ready(None));
+        Self(stream::select(events, driver).boxed())
     }
 }
 
@@ -87,7 +87,7 @@ struct CompositionRunner {
     launcher: Launcher,
     job: CompositionSpec,
     progress_tx: mpsc::Sender<CompositionEvent>,
-    /// What steps are told: the context of the run, and what shared steps have added.
+    /// The context that steps receive: that of the run, and what shared steps have added.
     context: Map<String, Value>,
     emitted: Map<String, Value>,
     usage: Vec<Value>,
@@ -95,7 +95,7 @@ struct CompositionRunner {
     remarks: StepAnnotations,
 }
 
-/// How a step went.
+/// Result of a step.
 struct StepResult {
     index: usize,
     step: String,
@@ -143,16 +143,16 @@ impl CompositionRunner {
         let mut running: FuturesUnordered<BoxFuture<'static, StepResult>> = FuturesUnordered::new();
         loop {
             for start in flow.start() {
-                self.note(flow, format!("step {} begins", start.step));
+                self.note(flow, format!("step {} started", start.step));
                 let context = self.context_for(flow, &start);
                 running.push(step(self.launcher.clone(), self.job.clone(), start, context).boxed());
             }
-            // A failure ends it here, and leaving drops whatever still runs.
+            // A failure ends the composition, and returning cancels the steps that still run.
             if let Some(outcome) = flow.outcome() {
                 return outcome;
             }
             let Some(end) = running.next().await else {
-                let error = ErrorBody::new(Code::E4000, "the composition came to a halt");
+                let error = ErrorBody::new(Code::E4000, "the composition stalled");
                 return flow.abort(error);
             };
             self.take(flow, end);
@@ -186,10 +186,10 @@ impl CompositionRunner {
         }
         envelope.retain(|key, _| !key.starts_with('_'));
         flow.finish(end.index, Value::Object(envelope));
-        self.note(flow, format!("step {} has ended", end.step));
+        self.note(flow, format!("step {} ended", end.step));
     }
 
-    /// What a step is told beside its input: the shared context, and the result it asks for.
+    /// The context of a step: the shared context, and the previous result if its module accepts one.
     fn context_for(&self, flow: &CompositionMachine, start: &StepStart) -> Map<String, Value> {
         let mut context = self.context.clone();
         let Some(module) = self.launcher.modules.get(&start.requirement.name) else {
@@ -211,10 +211,12 @@ impl CompositionRunner {
         context
     }
 
-    /// A note that finds no room is not worth waiting for.
+    /// Reports progress; it is dropped if the queue is full.
     fn note(&mut self, flow: &CompositionMachine, message: String) {
         let (ended, of) = flow.progress();
-        self.progress_tx.try_send(CompositionEvent::Step { ended, of, message }).ok();
+        self.progress_tx
+            .try_send(CompositionEvent::Step { ended, of, message })
+            .ok();
     }
 
     fn composed(self, outcome: Outcome, mut warnings: Vec<Value>) -> CompositionResult {
@@ -223,11 +225,14 @@ impl CompositionRunner {
         let mut request = None;
         if let Outcome::Ask { input, results } = &outcome {
             let mut input = input.clone();
-            let mut told = Map::new();
-            context::put(&mut told, self.context.clone());
-            // What the steps have shared reaches the model only as far as the module accepts it.
-            let admitted = context::admit(module, &told).map(|admitted| admitted.context);
-            context::put(&mut input, admitted.unwrap_or_else(|_| initial_context(&self.job.input)));
+            let mut wrapped = Map::new();
+            context::put(&mut wrapped, self.context.clone());
+            // Context shared by steps reaches the model only if the module accepts it.
+            let admitted = context::admit(module, &wrapped).map(|admitted| admitted.context);
+            context::put(
+                &mut input,
+                admitted.unwrap_or_else(|_| initial_context(&self.job.input)),
+            );
             let ready = &self.job.ready;
             ready.insert_into(&mut input);
             let media = ready.media.clone();
@@ -263,7 +268,12 @@ impl CompositionRunner {
 const PREVIOUS: &str = "previous_result";
 
 /// Runs a step, and its fallback if it fails.
-async fn step(launcher: Launcher, job: CompositionSpec, start: StepStart, context: Map<String, Value>) -> StepResult {
+async fn step(
+    launcher: Launcher,
+    job: CompositionSpec,
+    start: StepStart,
+    context: Map<String, Value>,
+) -> StepResult {
     let requirement = &start.requirement;
     let find = |name: &str| launcher.modules.get(name).cloned();
     let mut end = StepResult {
@@ -283,7 +293,7 @@ async fn step(launcher: Launcher, job: CompositionSpec, start: StepStart, contex
     };
     let mut module = chosen.module;
     if let Some(absence) = &chosen.fallback_reason {
-        end.replaced = Some(format!("{absence}; `{}` is asked in its place", module.name()));
+        end.replaced = Some(format!("{absence}; using `{}` instead", module.name()));
     }
     if let Some(tier) = start.tier {
         module = Arc::new(module.with_tier(tier));
@@ -298,7 +308,7 @@ async fn step(launcher: Launcher, job: CompositionSpec, start: StepStart, contex
             .and_then(|error| error.get("message")?.as_str());
         let why = why.unwrap_or("it failed");
         let replaced = format!(
-            "`{}`: {why}; `{}` is asked in its place",
+            "`{}`: {why}; using `{}` instead",
             requirement.name,
             fallback.name()
         );
@@ -317,7 +327,7 @@ async fn step(launcher: Launcher, job: CompositionSpec, start: StepStart, contex
     end
 }
 
-/// One module, one answer, within its time.
+/// Runs one module, within the time limit of the step.
 async fn run_module(
     launcher: &Launcher,
     job: &CompositionSpec,
@@ -327,9 +337,9 @@ async fn run_module(
     ended: &mut Vec<StepRun>,
 ) -> Map<String, Value> {
     let mut input = start.input.clone();
-    let mut told = Map::new();
-    context::put(&mut told, context.clone());
-    match context::admit(&module, &told) {
+    let mut wrapped = Map::new();
+    context::put(&mut wrapped, context.clone());
+    match context::admit(&module, &wrapped) {
         Ok(admitted) => context::put(&mut input, admitted.context),
         Err(error) => return failed(*error),
     }

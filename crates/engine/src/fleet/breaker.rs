@@ -1,19 +1,19 @@
-//! The circuit breaker of one instance: after enough failures it is left alone for a while, then one call
-//! finds out whether it is back. Pure: time comes in as a number.
+//! Circuit breaker of one instance: opens after enough failures for a while, then one probe decides whether
+//! it closes. No IO; time is an argument.
 
 use super::settings::Breaker as Settings;
 
-/// How fast old calls are forgotten in the share of failures: about the last twenty count.
+/// Smoothing factor of the failure ratio: about the last twenty calls count.
 const FORGET: f64 = 0.1;
-/// Fewer calls than this say nothing about a share.
+/// Fewer calls than this do not give a meaningful ratio.
 const CALLS_MIN: u32 = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Breaker {
-    in_a_row: u32,
+    consecutive_failures: u32,
     failure_share: f64,
     calls: u32,
-    /// How long it was open the last time; 0 when it has recovered since.
+    /// Duration of the last open state; 0 after a recovery.
     last_open_ms: u64,
     state: State,
 }
@@ -21,17 +21,17 @@ pub(super) struct Breaker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Closed,
-    /// Nobody may call before this; then one may.
+    /// No call before `until_ms`, then one probe.
     Open {
         until_ms: u64,
-        trial: bool,
+        probe: bool,
     },
 }
 
 impl Breaker {
     pub(super) fn new() -> Self {
         Self {
-            in_a_row: 0,
+            consecutive_failures: 0,
             failure_share: 0.0,
             calls: 0,
             last_open_ms: 0,
@@ -39,31 +39,31 @@ impl Breaker {
         }
     }
 
-    /// When the next call may go out: 0 at any time, `u64::MAX` while a trial is under way.
+    /// When the next call is allowed: 0 at any time, `u64::MAX` while a probe is in flight.
     pub(super) fn ready_ms(&self) -> u64 {
         match self.state {
             State::Closed => 0,
-            State::Open { trial: true, .. } => u64::MAX,
+            State::Open { probe: true, .. } => u64::MAX,
             State::Open { until_ms, .. } => until_ms,
         }
     }
 
-    /// Lets a call pass, or not. The first one after the pause is the trial.
+    /// Allows or rejects a call. The first call after the open state is the probe.
     pub(super) fn admit(&mut self, now_ms: u64) -> BreakerDecision {
         match &mut self.state {
             State::Closed => BreakerDecision::Allow,
-            State::Open { until_ms, trial } if now_ms >= *until_ms && !*trial => {
-                *trial = true;
+            State::Open { until_ms, probe } if now_ms >= *until_ms && !*probe => {
+                *probe = true;
                 BreakerDecision::Probe
             }
             State::Open { .. } => BreakerDecision::Reject,
         }
     }
 
-    /// The instance is alive.
+    /// Records a success and closes the breaker.
     pub(super) fn succeed(&mut self) {
         self.count(false);
-        self.in_a_row = 0;
+        self.consecutive_failures = 0;
         if self.state != State::Closed {
             self.failure_share = 0.0;
             self.calls = 0;
@@ -72,14 +72,14 @@ impl Breaker {
         self.last_open_ms = 0;
     }
 
-    /// It failed; `at_once` opens the circuit whatever came before, as for a key that is refused.
+    /// Records a failure; `at_once` opens the breaker immediately, as for a rejected key.
     pub(super) fn fail(&mut self, at_once: bool, now_ms: u64, settings: &Settings) {
         self.count(true);
-        self.in_a_row += 1;
-        let trial_failed = matches!(self.state, State::Open { trial: true, .. });
-        let too_many = self.in_a_row >= settings.failures
+        self.consecutive_failures += 1;
+        let probe_failed = matches!(self.state, State::Open { probe: true, .. });
+        let too_many = self.consecutive_failures >= settings.failures
             || self.calls >= CALLS_MIN && self.failure_share >= settings.failure_share;
-        if trial_failed || self.state == State::Closed && (at_once || too_many) {
+        if probe_failed || self.state == State::Closed && (at_once || too_many) {
             let open_ms = match self.last_open_ms {
                 0 => settings.open_ms,
                 last => last.saturating_mul(2),
@@ -88,15 +88,15 @@ impl Breaker {
             self.last_open_ms = open_ms;
             self.state = State::Open {
                 until_ms: now_ms + open_ms,
-                trial: false,
+                probe: false,
             };
         }
     }
 
-    /// The trial ended without a verdict; the next call is the trial then.
+    /// The probe ended without a result; the next call is the probe.
     pub(super) fn release_probe(&mut self) {
-        if let State::Open { trial, .. } = &mut self.state {
-            *trial = false;
+        if let State::Open { probe, .. } = &mut self.state {
+            *probe = false;
         }
     }
 
@@ -118,7 +118,7 @@ pub(super) enum BreakerDecision {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{BreakerDecision, Breaker};
+    use super::{Breaker, BreakerDecision};
     use crate::fleet::settings::Breaker as Settings;
 
     fn broken() -> (Breaker, Settings) {
@@ -132,21 +132,21 @@ mod tests {
     }
 
     #[test]
-    fn failures_in_a_row_open_it_and_one_trial_decides() {
+    fn opens_after_consecutive_failures_and_one_probe_decides() {
         let (mut breaker, settings) = broken();
         assert_eq!(breaker.admit(settings.open_ms - 1), BreakerDecision::Reject);
         assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Probe);
         assert_eq!(
             breaker.admit(settings.open_ms),
             BreakerDecision::Reject,
-            "one trial at a time"
+            "one probe at a time"
         );
         breaker.succeed();
         assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Allow);
     }
 
     #[test]
-    fn each_failed_trial_doubles_the_pause_up_to_a_limit() {
+    fn failed_probes_double_the_open_time_up_to_the_maximum() {
         let (mut breaker, settings) = broken();
         let mut pauses = Vec::new();
         let mut now = settings.open_ms;
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_without_a_verdict_leaves_the_next_one() {
+    fn probe_without_a_result_is_released() {
         let (mut breaker, settings) = broken();
         assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Probe);
         breaker.release_probe();
@@ -168,16 +168,16 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_key_opens_it_at_once() {
+    fn auth_failure_opens_immediately() {
         let mut breaker = Breaker::new();
         breaker.fail(true, 5, &Settings::default());
         assert_eq!(breaker.admit(6), BreakerDecision::Reject);
     }
 
     proptest! {
-        /// Half of the calls fail, never enough in a row: the share opens it all the same. One in ten does not.
+        /// A failure ratio of one half opens the breaker without a run of failures; one in ten does not.
         #[test]
-        fn a_flaky_instance_is_found_by_its_share(offset in 0usize..7) {
+        fn opens_on_failure_ratio(offset in 0usize..7) {
             let settings = Settings { failures: u32::MAX, ..Settings::default() };
             let opens = |every: usize| {
                 let mut breaker = Breaker::new();

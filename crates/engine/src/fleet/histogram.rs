@@ -1,14 +1,13 @@
-//! How long an instance takes to its first token, as a distribution of its latest answers. Buckets grow by
-//! three in a hundred, so that a quantile is at most that far off; two generations take turns, so that old
-//! answers are forgotten.
+//! Distribution of the time to the first token over the latest answers of an instance. Buckets grow by 3 %,
+//! which bounds the error of a quantile; two generations alternate, so that old answers expire.
 
-/// Each bucket is this much wider than the one before.
+/// Width of a bucket relative to the one before.
 const GROWTH: f64 = 1.03;
 /// From one millisecond to about ten minutes.
 const BUCKETS: usize = 450;
 /// Answers in one generation.
 const GENERATION: u32 = 4_096;
-/// Fewer answers than this say nothing about a tail.
+/// Fewer answers than this do not give a meaningful quantile.
 const ANSWERS_MIN: u32 = 200;
 
 #[derive(Clone, Debug, Default)]
@@ -34,7 +33,7 @@ impl Histogram {
         self.count += 1;
     }
 
-    /// The time within which this share of the answers began; `None` where too little is known.
+    /// The time within which this share of the answers started; `None` with too few answers.
     pub(super) fn quantile(&self, share: f64) -> Option<f64> {
         let total = self.count + self.old_count;
         if total < ANSWERS_MIN {
@@ -68,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quantile_is_near_the_exact_one(samples in prop::collection::vec(1.0f64..100_000.0, 200..800), share in 0.5f64..0.99) {
+        fn quantile_is_within_the_bucket_error(samples in prop::collection::vec(1.0f64..100_000.0, 200..800), share in 0.5f64..0.99) {
             let mut histogram = Histogram::default();
             samples.iter().for_each(|ms| histogram.record(*ms));
             let mut sorted = samples;
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_nothing_and_old_answers_are_forgotten() {
+    fn few_samples_give_no_quantile_and_old_ones_expire() {
         let mut histogram = Histogram::default();
         for _ in 0..199 {
             histogram.record(1_000.0);

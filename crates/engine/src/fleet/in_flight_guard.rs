@@ -1,5 +1,4 @@
-//! One call of one instance, from its beginning to its end. However it ends, even with a task that was
-//! killed, the instance gets its place back.
+//! RAII guard of one call of one instance. Its slot is released on drop, also when the task is cancelled.
 
 use std::sync::Arc;
 
@@ -42,7 +41,7 @@ impl InFlightGuard {
         self.began_ms
     }
 
-    /// The model said its first word.
+    /// The first token arrived.
     pub fn first_token(&mut self, now_ms: u64) {
         if self.got_first_token {
             return;
@@ -66,11 +65,13 @@ impl InFlightGuard {
         self.fleet.instance(self.member).fail(error, now_ms, settings);
     }
 
-    /// Another one was faster.
+    /// Another attempt was faster.
     pub fn hedge_lost(self, now_ms: u64) {
         if !self.got_first_token {
             let waited_ms = now_ms.saturating_sub(self.began_ms);
-            self.fleet.instance(self.member).record_censored_ttft(waited_ms as f64);
+            self.fleet
+                .instance(self.member)
+                .record_censored_ttft(waited_ms as f64);
         }
     }
 }

@@ -1,27 +1,27 @@
-//! How one instance is doing. What every plan reads is in atomics; what only an ending call changes is
-//! behind a lock.
+//! Health of one instance. Values that every plan reads are atomics; values that only a finished call changes
+//! are behind a lock.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ir::{Error, ErrorKind};
 
-use super::breaker::{BreakerDecision, Breaker};
+use super::breaker::{Breaker, BreakerDecision};
 use super::histogram::Histogram;
 use super::settings::Settings;
 use crate::route::LoadSnapshot;
 
-/// How much one answer moves the smoothed time to the first token.
+/// Weight of one answer in the smoothed time to the first token.
 const SMOOTHING: f64 = 0.2;
-/// How long an instance that said "too many" without saying for how long is left alone.
+/// Pause after a rate limit without a retry-after.
 const PAUSE_MS: u64 = 1_000;
 
 #[derive(Debug)]
 pub(super) struct InstanceHealth {
     inflight: AtomicU32,
-    /// The bits of a double; not a number before the first answer.
+    /// The bits of an `f64`; NaN before the first answer.
     latency_bits: AtomicU64,
-    /// A copy of what the breaker says.
+    /// A copy of the breaker's `ready_ms`.
     ready_ms: AtomicU64,
     limited_until_ms: AtomicU64,
     inner: Mutex<InstanceInner>,
@@ -58,7 +58,7 @@ impl InstanceHealth {
         }
     }
 
-    /// Begins a call. `None` if the breaker or the limit of calls at once is against it by now.
+    /// Starts a call. `None` if the breaker or the in-flight limit rejects it.
     pub(super) fn begin(&self, inflight_max: Option<u32>, now_ms: u64) -> Option<BreakerDecision> {
         let room = |count: u32| inflight_max.is_none_or(|most| count < most).then_some(count + 1);
         let counted = self
@@ -67,7 +67,7 @@ impl InstanceHealth {
         counted.ok()?;
         let mut inner = self.inner();
         let admission = inner.breaker.admit(now_ms);
-        self.show(&inner);
+        self.publish_ready(&inner);
         if admission == BreakerDecision::Reject {
             self.inflight.fetch_sub(1, Ordering::Relaxed);
             return None;
@@ -79,14 +79,14 @@ impl InstanceHealth {
         self.inflight.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The first token came after so long.
+    /// Records the time to the first token.
     pub(super) fn first_token(&self, after_ms: f64) {
         self.inner().first_tokens.record(after_ms);
         self.smooth(after_ms);
     }
 
-    /// No token came in so long, and nobody waited any more. To leave it out would make the instance look
-    /// faster the more often it is left.
+    /// Records a censored time to the first token: the attempt was abandoned after `ms`. Without it, an
+    /// instance would look faster the more often it is abandoned.
     pub(super) fn record_censored_ttft(&self, ms: f64) {
         self.inner().first_tokens.record(ms);
         let known = f64::from_bits(self.latency_bits.load(Ordering::Relaxed));
@@ -98,7 +98,7 @@ impl InstanceHealth {
     pub(super) fn succeed(&self) {
         let mut inner = self.inner();
         inner.breaker.succeed();
-        self.show(&inner);
+        self.publish_ready(&inner);
     }
 
     pub(super) fn fail(&self, error: &Error, now_ms: u64, settings: &Settings) {
@@ -108,29 +108,31 @@ impl InstanceHealth {
         }
         let mut inner = self.inner();
         match error.kind {
-            // It works, and has said so.
+            // The instance is up and answered.
             ErrorKind::RateLimited
             | ErrorKind::InvalidRequest
             | ErrorKind::Unsupported
             | ErrorKind::ContextWindow
             | ErrorKind::ContentPolicy => inner.breaker.succeed(),
-            // This key will not work in a second either.
+            // The key will not be valid a second later either.
             ErrorKind::Auth | ErrorKind::Quota => inner.breaker.fail(true, now_ms, &settings.breaker),
             ErrorKind::Timeout
             | ErrorKind::Network
             | ErrorKind::Upstream
             | ErrorKind::InvalidResponse
             | ErrorKind::NotEnabled => inner.breaker.fail(false, now_ms, &settings.breaker),
-            ErrorKind::NoCandidate | ErrorKind::Cancelled | ErrorKind::Internal => inner.breaker.release_probe(),
+            ErrorKind::NoCandidate | ErrorKind::Cancelled | ErrorKind::Internal => {
+                inner.breaker.release_probe()
+            }
         }
-        self.show(&inner);
+        self.publish_ready(&inner);
     }
 
-    /// A trial that nobody waited for.
+    /// Releases a probe without a result.
     pub(super) fn release_probe(&self) {
         let mut inner = self.inner();
         inner.breaker.release_probe();
-        self.show(&inner);
+        self.publish_ready(&inner);
     }
 
     pub(super) fn first_token_quantile(&self, share: f64) -> Option<f64> {
@@ -147,14 +149,14 @@ impl InstanceHealth {
             };
             Some(next.to_bits())
         };
-        // The closure always has an answer, so the update cannot fail.
+        // The closure always returns a value, so the update cannot fail.
         let updated = self
             .latency_bits
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, blend);
         debug_assert!(updated.is_ok());
     }
 
-    fn show(&self, inner: &InstanceInner) {
+    fn publish_ready(&self, inner: &InstanceInner) {
         self.ready_ms.store(inner.breaker.ready_ms(), Ordering::Relaxed);
     }
 

@@ -1,4 +1,4 @@
-//! One back-end of a fleet: what the router knows of it, and how it is called.
+//! One back-end of a fleet: its candidate for the router, and the upstream that calls it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::route::Candidate;
 #[derive(Clone, Debug)]
 pub struct Member {
     pub candidate: Candidate,
-    /// `None` where the candidate is unavailable: it is listed, and never opened.
+    /// `None` if the candidate is unavailable: it is listed, and never called.
     upstream: Option<Arc<dyn Upstream>>,
 }
 
@@ -23,7 +23,7 @@ impl Member {
         }
     }
 
-    /// One that cannot be called, such as for a missing secret.
+    /// A back-end that cannot be called, for instance because a secret is missing.
     pub fn unavailable(mut candidate: Candidate, reason: impl Into<String>) -> Self {
         candidate.unavailable = Some(reason.into());
         Self {
@@ -32,7 +32,7 @@ impl Member {
         }
     }
 
-    /// One back-end with several keys: an instance for each, under one name and with one share of the work.
+    /// One back-end with several keys: one instance per key, which share the name and the weight.
     pub fn pool(candidate: &Candidate, upstreams: Vec<Arc<dyn Upstream>>) -> Vec<Self> {
         let size = u32::try_from(upstreams.len()).unwrap_or(u32::MAX);
         let members = (0..).zip(upstreams).map(|(key, upstream)| {
@@ -44,14 +44,14 @@ impl Member {
         members.collect()
     }
 
-    /// One that is asked for anything, such as a script.
+    /// A back-end with all features, for instance a script.
     pub fn with_all_features(upstream: Arc<dyn Upstream>) -> Self {
         let backend = upstream.backend();
         let mut candidate = Candidate::new(&backend.name, &backend.kind, Operation::ChatCompletions);
         candidate.model.clone_from(&backend.model);
         candidate.operations = BTreeSet::from(Operation::ALL);
         candidate.features = Feature::all().into_iter().collect();
-        // What answers anything says the same whatever it is given to go on with.
+        // A back-end with fixed answers cannot continue a text.
         candidate.features.remove(&Feature::Prefill);
         candidate.transports = BTreeSet::from([
             Transport::Http,

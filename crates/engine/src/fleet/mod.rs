@@ -1,48 +1,50 @@
-//! The back-ends of an engine: who they are, how each is doing, and what they may cost together. A run asks
-//! the fleet for its next back-end; the fleet answers from one snapshot and can say why. Time is a number
-//! that the caller brings along, so that everything here can be simulated. No vendor is known here.
+//! The back-ends of an engine with their health and their budgets. A run requests its next back-end from the
+//! fleet, which decides from one snapshot and can explain the decision. Time is an argument, so that
+//! everything here can be simulated. No vendor is known here.
 
 mod breaker;
+mod histogram;
+mod in_flight_guard;
+mod instance;
+mod member;
 mod retry_budget;
 mod selector;
+mod settings;
 #[cfg(test)]
 pub(crate) mod test_fleet;
-mod histogram;
-mod instance;
-mod in_flight_guard;
-mod member;
-mod settings;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ir::{Error, Request};
 
-pub use selector::{NextBackend, BackendSelector};
 pub use in_flight_guard::InFlightGuard;
 pub use member::Member;
+pub use selector::{BackendSelector, NextBackend};
 pub use settings::{Breaker, Hedge, Retry, Settings, Timeouts};
 
 use self::breaker::BreakerDecision;
-use self::retry_budget::RetryBudget;
 use self::instance::InstanceHealth;
+use self::retry_budget::RetryBudget;
 use crate::limits;
 use crate::port::Upstream;
-use crate::route::{self, Candidate, Explanation, PlanInput, HostPolicy, Policy, CandidateIndex, LoadSnapshot};
+use crate::route::{
+    self, Candidate, CandidateIndex, Explanation, HostPolicy, LoadSnapshot, PlanInput, Policy,
+};
 
 #[derive(Debug)]
 pub struct Fleet {
     pool: CandidateIndex,
-    /// Beside the candidates; `None` for those that cannot be called.
+    /// Parallel to the candidates; `None` for those that cannot be called.
     upstreams: Vec<Option<Arc<dyn Upstream>>>,
-    /// Beside the candidates.
+    /// Parallel to the candidates.
     instances: Vec<InstanceHealth>,
     host: HostPolicy,
     settings: Settings,
     retries: RetryBudget,
     hedges: RetryBudget,
     mirrors: AtomicU32,
-    /// Counts requests, for policies that take turns.
+    /// Counts requests, for round-robin policies.
     sequence: AtomicU64,
 }
 
@@ -62,7 +64,7 @@ impl Fleet {
         }
     }
 
-    /// Back-ends that are tried in the order given, whatever is asked of them.
+    /// Back-ends that are tried in the given order for every request.
     pub fn in_order(upstreams: impl IntoIterator<Item = Arc<dyn Upstream>>) -> Self {
         let members = (0..).zip(upstreams).map(|(place, upstream)| {
             let mut member = Member::with_all_features(upstream);
@@ -84,8 +86,7 @@ impl Fleet {
         self.upstreams.get(member)?.as_ref()
     }
 
-    /// Tokens of a text as the models count them, the most of all that can be called; `None` where one of
-    /// them does not tell.
+    /// Token count of a text: the maximum over all callable models; `None` if one of them cannot count.
     pub fn count_tokens(&self, text: &str) -> Option<usize> {
         let mut most = None;
         for upstream in self.upstreams.iter().flatten() {
@@ -102,7 +103,7 @@ impl Fleet {
         &self.settings
     }
 
-    /// How everyone is doing at this time, beside the candidates.
+    /// Load and health of all instances at this time, parallel to the candidates.
     pub fn signals(&self, now_ms: u64) -> Vec<LoadSnapshot> {
         self.instances
             .iter()
@@ -110,7 +111,8 @@ impl Fleet {
             .collect()
     }
 
-    /// Who would be asked for this request, in which order, and why the others not. Takes nobody's turn.
+    /// The order in which this request would try the back-ends, and why others are excluded. Changes no
+    /// state.
     pub fn explain(
         &self,
         request: &Request,
@@ -138,7 +140,7 @@ impl Fleet {
         &self.instances[member]
     }
 
-    /// Begins a call, if the instance takes one right now.
+    /// Starts a call, if the instance accepts one now.
     fn begin(self: &Arc<Self>, member: usize, now_ms: u64) -> Option<InFlightGuard> {
         self.upstream(member)?;
         let most = self.candidates()[member].inflight_max;
@@ -147,7 +149,7 @@ impl Fleet {
         Some(InFlightGuard::new(self.clone(), member, trial, now_ms))
     }
 
-    /// The same for a copy that nobody waits for.
+    /// The same for a mirror copy.
     fn begin_mirror(self: &Arc<Self>, member: usize, now_ms: u64) -> Option<InFlightGuard> {
         let room = |count: u32| (count < limits::MIRRORS_MAX).then_some(count + 1);
         let counted = self
@@ -168,7 +170,7 @@ impl Fleet {
         self.mirrors.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// A first call was made: what it earns for calls beyond the first.
+    /// Adds the share of a first call to both budgets.
     fn earn(&self) {
         self.retries.deposit();
         self.hedges.deposit();

@@ -1,8 +1,9 @@
-//! Calls beyond the first, as a share of all calls: what retries and hedges may cost a fleet together.
+//! Retry budget: additional calls as a share of first calls; limits the total of retries and of hedges in a
+//! fleet.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many unused calls can be saved up, as a multiple of the reserve.
+/// Maximum balance, as a multiple of the initial one.
 const SAVINGS: f64 = 4.0;
 
 #[derive(Debug)]
@@ -21,13 +22,13 @@ impl RetryBudget {
         }
     }
 
-    /// A first call was made; a part of another one is earned.
+    /// Adds the share of one first call.
     pub(super) fn deposit(&self) {
         let mut left = self.left();
         *left = (*left + self.share).min(self.most);
     }
 
-    /// Takes one call, if one is left.
+    /// Withdraws one call, if the balance permits.
     pub(super) fn try_withdraw(&self) -> bool {
         let mut left = self.left();
         let enough = *left >= 1.0;
@@ -37,7 +38,7 @@ impl RetryBudget {
         enough
     }
 
-    /// The call was not made after all.
+    /// Returns a call that was not made.
     pub(super) fn refund(&self) {
         *self.left() += 1.0;
     }
@@ -55,9 +56,10 @@ mod tests {
     use super::RetryBudget;
 
     proptest! {
-        /// However first calls and wishes for more are mixed, the extra ones stay within reserve and share.
+        /// For any sequence of first calls and withdrawals, the additional calls stay within reserve and
+        /// share.
         #[test]
-        fn never_more_than_the_share(steps in prop::collection::vec(any::<bool>(), 0..2_000), share in 0.0f64..0.5) {
+        fn withdrawals_stay_within_reserve_and_share(steps in prop::collection::vec(any::<bool>(), 0..2_000), share in 0.0f64..0.5) {
             let budget = RetryBudget::new(share, 3.0);
             let (mut first, mut extra) = (0.0, 0.0);
             for wish in steps {

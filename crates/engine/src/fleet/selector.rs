@@ -1,6 +1,6 @@
-//! One run's way through the fleet: who is asked first, who next when that one fails, and when to wait. The
-//! one retry loop turns around [`Dispatch::next`]; nobody else decides where a request goes. The same seed,
-//! the same happenings and the same times give the same way.
+//! Back-end selection of one run: which back-end is called first, which after a failure, and when to wait.
+//! The retry loop calls [`BackendSelector::next`]; no other code decides where a request is sent.
+//! Deterministic in seed, inputs and times.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use ir::{Error, ErrorKind, Request};
 use super::in_flight_guard::InFlightGuard;
 use super::{Fleet, Retry};
 use crate::limits;
-use crate::route::{self, Explanation, PlanInput, RoutePlan, Policy, LoadSnapshot};
+use crate::route::{self, Explanation, LoadSnapshot, PlanInput, Policy, RoutePlan};
 
-/// How far apart those are spread who were all told to wait for the same moment.
+/// Maximum jitter added to a pause, so that requests with the same retry-after do not all resume together.
 const SPREAD_MAX_MS: u64 = 1_000;
 
 #[derive(Debug)]
@@ -21,26 +21,26 @@ pub struct BackendSelector {
     fleet: Arc<Fleet>,
     request: Arc<Request>,
     needs: Requirements,
-    /// The policy that decides, once the request's own wish is heard; `None` if it wishes for one that is none.
+    /// The policy in effect; `None` if the request names an invalid one.
     policy: Option<Policy>,
-    /// What was planned already for this moment, when it was explained.
+    /// The order computed by `explain` for this time, used by the next selection.
     planned: Option<(u64, Vec<usize>)>,
     seed: u64,
     turn: u64,
-    /// When the run began, in the fleet's time. All other times here are the run's own.
+    /// Start of the run on the fleet's clock. All other times here are relative to it.
     began_ms: u64,
     tried: Vec<FailedInstance>,
-    /// Models that cannot do this, whoever serves them.
+    /// Models that refused the request, excluded on every back-end.
     excluded_models: Vec<String>,
-    /// The only models that may answer.
+    /// The only models that may be used.
     models: Option<Vec<String>>,
-    /// The only back-end that will do.
+    /// The only back-end that may be used.
     only: Option<String>,
     calls: u32,
     retries: u32,
 }
 
-/// An instance that has failed this run.
+/// An instance that has failed in this run.
 #[derive(Clone, Copy, Debug)]
 struct FailedInstance {
     member: usize,
@@ -50,11 +50,11 @@ struct FailedInstance {
 
 #[derive(Debug)]
 pub enum NextBackend {
-    /// Call this one. `returning` if it has failed this run before.
+    /// Call this instance. `is_retry` if it has failed in this run before.
     Use { lease: InFlightGuard, is_retry: bool },
-    /// Ask again at this time.
+    /// Call `next` again at this time.
     Wait { until_ms: u64 },
-    /// There is nobody left, and this is why.
+    /// No back-end is left, for this reason.
     Exhausted(Box<Error>),
 }
 
@@ -78,7 +78,7 @@ impl BackendSelector {
         }
     }
 
-    /// The caller may be answered by these models only.
+    /// Restricts the models to those that the caller may use.
     pub fn allow_models(&mut self, models: Option<Vec<String>>) {
         self.models = models;
     }
@@ -103,12 +103,12 @@ impl BackendSelector {
         self.policy.as_ref()
     }
 
-    /// Time as the fleet counts it.
+    /// Converts a time of the run to the fleet's clock.
     pub fn fleet_ms(&self, now_ms: u64) -> u64 {
         self.began_ms + now_ms
     }
 
-    /// Why the next choice would be what it is.
+    /// Explains the next selection.
     pub fn explain(&mut self, now_ms: u64) -> Result<Explanation, Error> {
         let tried: Vec<usize> = self.tried.iter().map(|tried| tried.member).collect();
         let signals = self.fleet.signals(self.fleet_ms(now_ms));
@@ -121,7 +121,7 @@ impl BackendSelector {
         Ok(why)
     }
 
-    /// The next to be called: first whoever has not been tried, then one that may be tried again.
+    /// The next instance: first those that have not been tried, then one that may be retried.
     pub fn next(&mut self, now_ms: u64) -> NextBackend {
         let retry = self.fleet.settings().retry;
         let tried: Vec<usize> = self.tried.iter().map(|tried| tried.member).collect();
@@ -157,7 +157,7 @@ impl BackendSelector {
         }
     }
 
-    /// One more beside those that are open; only within what hedges may cost.
+    /// An instance in addition to the `open` ones, if the hedge budget permits.
     pub fn hedge(&mut self, open: &[usize], now_ms: u64) -> Option<InFlightGuard> {
         let tried = self.tried.iter().map(|tried| tried.member);
         let taken: Vec<usize> = tried.chain(open.iter().copied()).collect();
@@ -173,15 +173,15 @@ impl BackendSelector {
         lease
     }
 
-    /// How long to wait for a first token before a hedge: as configured, and where the instance is known,
-    /// until it is slower than nearly all of its own answers.
+    /// How long to wait for a first token before a hedge: the configured time, or the instance's own latency
+    /// quantile if it is known and larger.
     pub fn hedge_delay_ms(&self, member: usize, at_least_ms: u64) -> u64 {
         let quantile = self.fleet.settings().hedge.quantile;
         let known = self.fleet.instance(member).first_token_quantile(quantile);
         at_least_ms.max(known.map_or(0, |ms| ms.ceil() as u64))
     }
 
-    /// The back-end that gets a copy, if the policy names one that can take it and not too many are under way.
+    /// The mirror target, if the policy has one that is eligible and not too many copies are in flight.
     pub fn mirror(&self, now_ms: u64) -> Option<InFlightGuard> {
         if !matches!(self.policy, Some(Policy::Mirror { .. })) {
             return None;
@@ -197,7 +197,7 @@ impl BackendSelector {
             .begin_mirror(*plan.order.first()?, self.fleet_ms(now_ms))
     }
 
-    /// What follows from a failure for the rest of the way. Returns whether there is a rest.
+    /// Records a failure. Returns whether another attempt may succeed.
     pub fn fail(&mut self, member: usize, error: &Error, now_ms: u64) -> bool {
         let scope = error.retry_scope();
         if scope == RetryScope::OtherModel {
@@ -218,7 +218,7 @@ impl BackendSelector {
         scope != RetryScope::Never
     }
 
-    /// A new search, such as for a better answer: with another request, among all or with one back-end only.
+    /// Restarts the selection, as for a reask: with another request, on all back-ends or on one only.
     pub fn restart(&mut self, request: Option<Arc<Request>>, only: Option<String>) {
         if let Some(request) = request {
             self.needs = route::needs(&request);
@@ -233,8 +233,8 @@ impl BackendSelector {
         self.retries = 0;
     }
 
-    /// The same search for another request: what remains of the first, once a part of it was answered. Of
-    /// those that have failed, only who can do what is needed now may be asked again.
+    /// Continues the selection with a request for the missing part of the answer. Failed instances may be
+    /// retried only if they have the features that it requires in addition.
     pub fn continue_with(&mut self, request: Arc<Request>) {
         let needs = route::needs(&request);
         let more = needs.required_features.difference(&self.needs.required_features);
@@ -249,7 +249,7 @@ impl BackendSelector {
         self.request = request;
     }
 
-    /// This very instance, if it can be called now.
+    /// This instance, if it accepts a call now.
     pub fn reserve_same(&mut self, member: usize, now_ms: u64) -> Option<InFlightGuard> {
         let lease = self.fleet.begin(member, self.fleet_ms(now_ms))?;
         self.calls += 1;
@@ -261,10 +261,13 @@ impl BackendSelector {
             self.fleet.earn();
         }
         self.calls += 1;
-        NextBackend::Use { lease, is_retry: returning }
+        NextBackend::Use {
+            lease,
+            is_retry: returning,
+        }
     }
 
-    /// Back to the one that is ready first, when its pause is over and the fleet can afford it.
+    /// Retries the failed instance that is ready first, if its pause is over and the retry budget permits.
     fn retry_failed(&mut self, calls_max: u32, retry: &Retry, now_ms: u64) -> Option<NextBackend> {
         if self.calls >= calls_max || self.retries >= retry.same_max {
             return None;
@@ -317,13 +320,13 @@ impl BackendSelector {
         Ok(facts)
     }
 
-    /// Never before the time that was asked for, and not all at once when it comes.
+    /// Adds jitter to a pause, never less than requested.
     fn jittered_ms(&self, pause_ms: u64) -> u64 {
         let most_ms = (pause_ms / 10).min(SPREAD_MAX_MS);
         pause_ms + (most_ms as f64 * route::draw(self.seed, u64::from(self.calls))) as u64
     }
 
-    /// A pause that doubles with each failure; between half of it and all of it, by the seed.
+    /// Exponential backoff, between half of the pause and all of it, drawn from the seed.
     fn backoff_ms(&self) -> u64 {
         let retry = self.fleet.settings().retry;
         let doublings = self.retries.min(16);

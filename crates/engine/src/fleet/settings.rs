@@ -1,4 +1,5 @@
-//! How a fleet deals with back-ends that fail or dawdle. Every number has a reason beside it; all can be set.
+//! How a fleet handles failing and slow back-ends. All values can be configured.
+//! configured.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Settings {
@@ -8,14 +9,14 @@ pub struct Settings {
     pub hedge: Hedge,
 }
 
-/// Each limit on its own, so that a slow first word and a silent stream are told apart. Connecting is part
-/// of the time to the first byte here; who connects has a limit of its own for it.
+/// Separate limits, so that a slow first byte and a stalled stream are different errors. Connecting is part
+/// of the time to the first byte here; the HTTP client has a separate connect timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     pub first_byte_ms: u64,
     /// Between two events.
     pub idle_ms: u64,
-    /// One attempt, however lively.
+    /// One attempt in total.
     pub total_ms: u64,
 }
 
@@ -29,20 +30,20 @@ impl Default for Timeouts {
     }
 }
 
-/// Going back to an instance that has failed. Going on to another one is not a retry in this sense: each is
-/// asked once, and the breaker keeps a dead one from being asked at all.
+/// Retries on an instance that has failed in this run. A failover to another instance is not limited by this:
+/// each is tried once, and the breaker excludes those that are down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retry {
-    /// Attempts of one run in all, other back-ends included; never more than the crate's own limit.
+    /// Attempts of one run in total, other back-ends included; never more than the crate's own limit.
     pub attempts_max: u32,
-    /// How many of them may go back to an instance that has failed this run.
+    /// How many of them may be on an instance that has failed in this run.
     pub same_max: u32,
-    /// The first pause; it doubles, and the seed draws a part of it.
+    /// The first pause; it doubles, with jitter from the seed.
     pub backoff_ms: u64,
     pub backoff_max_ms: u64,
-    /// How much of the traffic may be retries.
+    /// Retries as a share of traffic.
     pub share: f64,
-    /// Retries that are there from the start, so that a quiet fleet can retry too.
+    /// Initial budget, so that a fleet with little traffic can retry too.
     pub reserve: f64,
 }
 
@@ -59,14 +60,14 @@ impl Default for Retry {
     }
 }
 
-/// When an instance is left alone, and for how long.
+/// When the breaker opens, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Breaker {
-    /// Failures in a row that open it.
+    /// Consecutive failures that open it.
     pub failures: u32,
-    /// Share of failures among the latest calls that opens it, however they are mixed.
+    /// Failure ratio of the latest calls that opens it, in any order.
     pub failure_share: f64,
-    /// How long the first time; each failed trial doubles it.
+    /// Duration of the first open state; each failed probe doubles it.
     pub open_ms: u64,
     pub open_max_ms: u64,
 }
@@ -82,14 +83,14 @@ impl Default for Breaker {
     }
 }
 
-/// What a second call for the same answer may cost.
+/// The budget of hedges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hedge {
-    /// Extra calls as a share of all calls.
+    /// Hedges as a share of all calls.
     pub share: f64,
-    /// Extra calls that are there from the start.
+    /// Initial budget.
     pub reserve: f64,
-    /// An instance that is known waits until it is slower than this share of its own answers.
+    /// An instance with known latency is hedged only after this quantile of its own answers.
     pub quantile: f64,
 }
 

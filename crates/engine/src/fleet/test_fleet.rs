@@ -1,4 +1,5 @@
-//! Fleets for tests of machines: the test itself plays the back-ends, so nothing is ever opened.
+//! Fleets for tests of state machines: the test supplies the events of the back-ends, no stream is ever
+//! opened.
 
 use std::sync::Arc;
 
@@ -57,7 +58,7 @@ pub(crate) fn with_policy(count: usize, policy: Policy, settings: Settings) -> A
     Arc::new(Fleet::new(members, host, settings))
 }
 
-/// In order, and nobody is asked twice.
+/// In order, without retries on the same instance.
 pub(crate) fn once_each(count: usize) -> Arc<Fleet> {
     let mut settings = Settings::default();
     settings.retry.same_max = 0;

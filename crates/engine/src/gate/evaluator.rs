@@ -1,5 +1,5 @@
-//! The question behind every whole answer of a run: does it stand, is it asked for again, does a person
-//! have to look at it?
+//! The gate as a reply policy: decides after every complete answer of a run whether to accept it, to reask,
+//! or to require a review.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::rule::{GateAction, GateFailure, GateRule};
 use super::{REVIEW_KEY, reask};
-use crate::run::machine::{Reask, CompletedReply, ReplyPolicy, ReplyDecision, ReaskTarget};
+use crate::run::machine::{CompletedReply, Reask, ReaskTarget, ReplyDecision, ReplyPolicy};
 
-/// Keeps the gate of one module.
+/// Evaluates the gate of one module.
 #[derive(Clone, Debug)]
 pub struct GateEvaluator {
     module: Arc<Module>,
@@ -23,9 +23,9 @@ impl GateEvaluator {
         Self { module, rule }
     }
 
-    /// A broken answer is asked for once more, whoever gave it. Not behind a second opinion: that would be
-    /// a third call for the same thing.
-    fn ask_to_mend(&self, envelope: &Envelope, done: &CompletedReply<'_>) -> Option<ReplyDecision> {
+    /// Reasks once after an invalid answer of any back-end. Not after a rerun: that would be a third call for
+    /// the same answer.
+    fn reask_invalid(&self, envelope: &Envelope, done: &CompletedReply<'_>) -> Option<ReplyDecision> {
         let error = envelope
             .error()
             .filter(|error| reask::is_repairable(&self.module, error))?;
@@ -35,7 +35,7 @@ impl GateEvaluator {
         let request = reask::request(done.request, done.reply, error)?;
         Some(ReplyDecision::Again(Reask {
             selection: ReaskTarget::Same,
-            reason: format!("the answer broke the contract ({})", error.code),
+            reason: format!("the answer violates the contract ({})", error.code),
             request: Some(request),
         }))
     }
@@ -46,7 +46,7 @@ impl GateEvaluator {
         };
         match envelope.error() {
             None => rule.evaluate(Some(envelope.meta.confidence), Some(envelope.meta.risk_level())),
-            // The tier's own gate said no, which a stronger model may mend.
+            // The gate of the tier rejected the answer; that of a stronger model may pass.
             Some(error) => {
                 let reason = error.details.as_ref().and_then(|details| details.get("reason"));
                 let gated = matches!(
@@ -64,7 +64,7 @@ impl GateEvaluator {
 
 impl ReplyPolicy for GateEvaluator {
     fn evaluate(&self, envelope: &mut Envelope, done: &CompletedReply<'_>) -> ReplyDecision {
-        if let Some(next) = self.ask_to_mend(envelope, done) {
+        if let Some(next) = self.reask_invalid(envelope, done) {
             return next;
         }
         let objections = self.objections(envelope);
@@ -72,7 +72,7 @@ impl ReplyPolicy for GateEvaluator {
             return ReplyDecision::End;
         }
         let reasons: Vec<String> = objections.iter().map(ToString::to_string).collect();
-        // Marked in any case: if the second opinion cannot be had, this answer stands.
+        // Annotated in any case: if the rerun yields no answer, this one is used.
         let review = json!({"needed": true, "reasons": reasons});
         envelope.annotations.insert(String::from(REVIEW_KEY), review);
         let Some(GateRule {
@@ -82,8 +82,8 @@ impl ReplyPolicy for GateEvaluator {
         else {
             return ReplyDecision::End;
         };
-        let asked_already = done.attempts.iter().any(|attempt| attempt.backend == *backend);
-        if asked_already || done.attempts.is_empty() {
+        let already_called = done.attempts.iter().any(|attempt| attempt.backend == *backend);
+        if already_called || done.attempts.is_empty() {
             return ReplyDecision::End;
         }
         ReplyDecision::Again(Reask {

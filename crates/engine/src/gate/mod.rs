@@ -1,6 +1,6 @@
-//! What meta is for: an answer that is not sure enough, or too risky, is asked for again from a stronger
-//! back-end or goes to a person. `rule` says who passes, `judge` is the run machine's question behind every
-//! answer, `reask` is the one more chance for a model whose answer breaks the contract.
+//! Gates: an answer with too little confidence or too much risk is requested again from a stronger back-end
+//! or needs a review. `rule` has the criteria, `evaluator` is the reply policy of the run machine, and
+//! `reask` builds the request after an answer that violates the contract.
 
 mod evaluator;
 mod reask;
@@ -9,7 +9,7 @@ mod rule;
 mod tests;
 
 pub use evaluator::GateEvaluator;
-pub use rule::{GateAction, Gates, GateFailure, GateRule};
+pub use rule::{GateAction, GateFailure, GateRule, Gates};
 
-/// The key beside an envelope that says why a person is to look at it.
+/// The annotation of an envelope that has the reasons for a review.
 pub const REVIEW_KEY: &str = "_review";

@@ -1,5 +1,5 @@
-//! One more chance for a model whose answer breaks the contract: the same request, the answer it gave, and
-//! what was wrong with it.
+//! The reask after an answer that violates the contract: the same request, followed by the answer and its
+//! violations.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::limits;
 
-/// Whether this failure is one that a second answer may mend, for a module that allows it. A module that
-/// may have side effects is never asked twice.
+/// Whether a second answer may fix this failure, for a module that allows it. A module that may have side
+/// effects is never reasked.
 pub(super) fn is_repairable(module: &Module, error: &ErrorBody) -> bool {
     let failure = &module.manifest.failure;
     let allowed = failure.reask
@@ -21,12 +21,12 @@ pub(super) fn is_repairable(module: &Module, error: &ErrorBody) -> bool {
     let code = [Code::E1000, Code::E3001]
         .iter()
         .any(|code| error.code == code.as_str());
-    // An answer that is unsure is no mistake of form; the gate sees to it.
+    // Low confidence is not an error of form; the gate handles it.
     let unsure = error.details.as_ref().and_then(|details| details.get("reason"));
     allowed && code && unsure.and_then(Value::as_str) != Some("low_confidence")
 }
 
-/// The request that asks again.
+/// Builds the request of the reask.
 pub(super) fn request(before: &Arc<Request>, reply: &str, error: &ErrorBody) -> Option<Arc<Request>> {
     let mut request = Request::clone(before);
     let Payload::Chat(chat) = &mut request.payload else {
@@ -38,12 +38,12 @@ pub(super) fn request(before: &Arc<Request>, reply: &str, error: &ErrorBody) -> 
     if !shown.trim().is_empty() {
         chat.messages.push(Message::text(Role::Assistant, shown));
     }
-    chat.messages.push(Message::text(Role::User, complaint(error)));
+    chat.messages.push(Message::text(Role::User, feedback(error)));
     Some(Arc::new(request))
 }
 
-/// What was wrong, one violation per line.
-fn complaint(error: &ErrorBody) -> String {
+/// The prompt with the violations, one per line.
+fn feedback(error: &ErrorBody) -> String {
     let mut text = format!("Your answer does not keep the contract: {}\n", error.message);
     let listed = error.details.as_ref().and_then(|details| details.get("errors"));
     for violation in listed.and_then(Value::as_array).into_iter().flatten() {

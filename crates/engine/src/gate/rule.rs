@@ -1,4 +1,4 @@
-//! Who passes a gate. The same rules hold for runs and for envelopes that were saved.
+//! The criteria of gates. The same rules apply to runs and to saved envelopes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use module::envelope::Risk;
 use serde_json::Value;
 
-/// The rules of a configuration: one for all, and those of single modules, complete in themselves.
+/// The rules of a configuration: a general one, and rules of single modules that replace it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gates {
     pub general: Option<GateRule>,
@@ -20,13 +20,13 @@ pub struct GateRule {
     pub action: GateAction,
 }
 
-/// What becomes of an answer that does not pass.
+/// The action for an answer that does not pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum GateAction {
-    /// A person looks at it.
+    /// Require a review.
     #[default]
     Review,
-    /// This back-end is asked; if its answer does not pass either, a person looks at that.
+    /// Call this back-end; if its answer does not pass either, require a review of that.
     Rerun { backend: String },
 }
 
@@ -41,7 +41,7 @@ pub enum GateFailure {
         actual: Option<Risk>,
         max: Risk,
     },
-    /// A failure passes no gate.
+    /// The answer is a failure, which never passes.
     Failed {
         code: String,
     },
@@ -54,7 +54,7 @@ impl Gates {
 }
 
 impl GateRule {
-    /// What speaks against an envelope. What cannot be read counts as the worst.
+    /// Why an envelope does not pass. Unreadable values count as the worst.
     pub fn failures(&self, envelope: &Value) -> Vec<GateFailure> {
         let mut found = Vec::new();
         if envelope.get("ok") != Some(&Value::Bool(true)) {
@@ -73,7 +73,7 @@ impl GateRule {
         found
     }
 
-    /// The same for a success whose meta is at hand.
+    /// The same for a success whose meta is decoded.
     pub fn evaluate(&self, confidence: Option<f64>, risk: Option<Risk>) -> Vec<GateFailure> {
         let mut found = Vec::new();
         if let Some(min) = self.min_confidence
@@ -103,14 +103,14 @@ impl fmt::Display for GateFailure {
                 write!(f, "confidence {actual} is below {min}")
             }
             Self::Confidence { actual: None, min } => {
-                write!(f, "no confidence is given, and {min} is asked for")
+                write!(f, "confidence is missing; the minimum is {min}")
             }
             Self::Risk {
                 actual: Some(actual),
                 max,
             } => write!(f, "risk {actual} is above {max}"),
             Self::Risk { actual: None, max } => {
-                write!(f, "the risk is none of the levels, and at most {max} is allowed")
+                write!(f, "unknown risk level; the maximum is {max}")
             }
             Self::Failed { code } => write!(f, "the answer is a failure ({code})"),
         }

@@ -13,7 +13,7 @@ fn rule() -> GateRule {
 }
 
 #[test]
-fn what_cannot_be_read_does_not_pass() {
+fn unreadable_envelopes_do_not_pass() {
     for envelope in [
         Value::Null,
         json!({}),
@@ -31,7 +31,7 @@ fn what_cannot_be_read_does_not_pass() {
 
 proptest! {
     #[test]
-    fn a_stricter_rule_never_lets_more_pass(confidence in 0.0..=1.0f64, low in 0.0..=1.0f64, more in 0.0..=1.0f64) {
+    fn stricter_rule_passes_no_more(confidence in 0.0..=1.0f64, low in 0.0..=1.0f64, more in 0.0..=1.0f64) {
         let strict = GateRule { min_confidence: Some(low.max(more)), ..GateRule::default() };
         let loose = GateRule { min_confidence: Some(low.min(more)), ..GateRule::default() };
         let passes = |rule: &GateRule| rule.evaluate(Some(confidence), None).is_empty();
@@ -40,7 +40,7 @@ proptest! {
 }
 
 #[test]
-fn objections_say_what_is_wrong() {
+fn failures_name_actual_and_limit() {
     let found = rule().evaluate(Some(0.2), Some(Risk::High));
     assert_eq!(
         found,

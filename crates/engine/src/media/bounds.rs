@@ -1,4 +1,4 @@
-//! What a module takes, as bounds on bytes.
+//! Byte, duration and format limits of a module's media.
 
 use ::media::{Bounds, Format, Oversize};
 use module::Module;
@@ -32,13 +32,13 @@ pub(super) fn bounds(module: &Module, settings: &MediaSettings) -> Bounds {
         audio_ms: constraints.max_audio_duration_seconds.saturating_mul(1_000),
         video_ms: constraints.max_video_duration_seconds.saturating_mul(1_000),
         oversize,
-        // What is executed is not made to fit, unless a person says so.
+        // Media of an exec module is not converted unless the operator configures it.
         normalise: settings.normalise && oversize == Oversize::Downscale,
         ..Bounds::default()
     }
 }
 
-/// Of the types that a module lists, those that can be looked into. What cannot is not let in.
+/// The formats that a module lists and that can be inspected; all others are refused.
 fn formats(module: &Module) -> Vec<Format> {
     let modalities = &module.manifest.modalities;
     let constraints = &modalities.constraints;

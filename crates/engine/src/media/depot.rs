@@ -1,6 +1,6 @@
-//! Where the media of runs lies while they last. What is small stays in memory; the rest of a run's media
-//! goes into one file that has no name: it is there as long as somebody holds a piece of it, and nothing of
-//! it is left when the run, the server or the machine stops, however that comes about.
+//! Temporary storage of the media of runs. Small media stays in memory; the rest of a run's media shares one
+//! anonymous file, which exists as long as some part of it is referenced and leaves nothing behind when the
+//! run, the server or the machine stops.
 
 use std::fmt;
 use std::fs::File;
@@ -9,18 +9,18 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ir::media::{Base64, MediaHandle, MediaBytes, MediaId, MediaSource, StoredRef};
+use ir::media::{Base64, MediaBytes, MediaHandle, MediaId, MediaSource, StoredRef};
 use sha2::{Digest as _, Sha256};
 
 use crate::limits;
 
-/// The room that all runs share.
+/// The storage shared by all runs.
 #[derive(Clone, Debug)]
 pub struct Depot(Arc<Room>);
 
 #[derive(Debug)]
 struct Room {
-    /// The system's folder for temporary files where it is absent.
+    /// If absent, the system's folder for temporary files.
     folder: Option<PathBuf>,
     threshold: u64,
     bytes_max: u64,
@@ -34,7 +34,7 @@ impl Default for Depot {
 }
 
 impl Depot {
-    /// Media of more than `threshold` bytes goes into `folder`, and at most `bytes_max` of all runs.
+    /// Media of more than `threshold` bytes is stored in `folder`, up to `bytes_max` in total.
     pub fn new(folder: Option<PathBuf>, threshold: u64, bytes_max: u64) -> Self {
         Self(Arc::new(Room {
             folder,
@@ -44,7 +44,7 @@ impl Depot {
         }))
     }
 
-    /// A shelf for the media of one run.
+    /// Storage for the media of one run.
     pub fn shelf(&self) -> Shelf {
         Shelf {
             depot: self.clone(),
@@ -52,7 +52,7 @@ impl Depot {
         }
     }
 
-    /// A file without a name, for bytes that are looked at and then gone.
+    /// An anonymous file, for bytes that are inspected and then discarded.
     pub(super) fn scratch(&self) -> io::Result<File> {
         match &self.0.folder {
             Some(folder) => tempfile::tempfile_in(folder),
@@ -60,12 +60,12 @@ impl Depot {
         }
     }
 
-    /// Media of more bytes lies in a file.
+    /// Larger media is stored in a file.
     pub fn threshold(&self) -> u64 {
         self.0.threshold
     }
 
-    /// How many bytes of media are on disk now.
+    /// Bytes of media on disk.
     pub fn used_bytes(&self) -> u64 {
         self.0.used.load(Ordering::SeqCst)
     }
@@ -75,7 +75,7 @@ impl Depot {
         let reserved = self.0.used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
         reserved
             .map(|_| ())
-            .map_err(|_| io::Error::new(io::ErrorKind::StorageFull, "there is no room for more media"))
+            .map_err(|_| io::Error::new(io::ErrorKind::StorageFull, "the media store is full"))
     }
 }
 
@@ -89,12 +89,12 @@ pub struct Shelf {
 #[derive(Debug, Default)]
 struct State {
     file: Option<Arc<Nameless>>,
-    /// Where the next piece begins.
+    /// Offset of the next item.
     end: u64,
 }
 
 impl Shelf {
-    /// Takes the bytes of one piece of media; one at a time.
+    /// A writer for one media item; one at a time.
     pub fn keep(&self) -> Keeping {
         Keeping {
             shelf: self.clone(),
@@ -104,7 +104,7 @@ impl Shelf {
         }
     }
 
-    /// The file, begun if need be, and where in it the next piece goes.
+    /// The file, created on first use, and the offset of the next item.
     fn place(&self) -> io::Result<(Arc<Nameless>, u64)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match &state.file {
@@ -125,7 +125,7 @@ impl Shelf {
     }
 }
 
-/// One piece of media while it is written.
+/// One media item while it is written.
 #[derive(Debug)]
 pub struct Keeping {
     shelf: Shelf,
@@ -151,18 +151,18 @@ impl fmt::Debug for Spilled {
 }
 
 impl Keeping {
-    /// Whether it failed because the depot has no room: to be asked when it is gone.
+    /// Whether a write failed because the store is full; readable after the writer is dropped.
     pub fn full(&self) -> Arc<AtomicBool> {
         self.full.clone()
     }
 
-    /// How many bytes were written.
+    /// Number of bytes written.
     pub fn size_bytes(&self) -> u64 {
         let spilled = self.spilled.as_ref().map(|spilled| spilled.length);
         spilled.unwrap_or(self.memory.len() as u64)
     }
 
-    /// Where the bytes are now. The same bytes have the same id.
+    /// The location of the bytes. Equal bytes have equal ids.
     pub fn finish(self) -> io::Result<MediaSource> {
         let Some(spilled) = self.spilled else {
             return Ok(MediaSource::Inline(Base64::from_bytes(&self.memory)));
@@ -178,7 +178,9 @@ impl Keeping {
         let half = digest.iter().take(16);
         let id = MediaId::new(half.fold(0, |bits, byte| bits << 8 | u128::from(*byte)));
         let bytes = Arc::new(Part { file, start, length });
-        Ok(MediaSource::Stored(StoredRef::Handle(MediaHandle::new(id, bytes)?)))
+        Ok(MediaSource::Stored(StoredRef::Handle(MediaHandle::new(
+            id, bytes,
+        )?)))
     }
 
     fn spill(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -188,7 +190,7 @@ impl Keeping {
         }
         reserved?;
         let Some(spilled) = &mut self.spilled else {
-            return Err(io::Error::other("there is no file to write to"));
+            return Err(io::Error::other("the media file is not open"));
         };
         spilled
             .file
@@ -228,7 +230,7 @@ impl Write for Keeping {
     }
 }
 
-/// A file that nobody else can open. Its room is free again when it is gone.
+/// A file that no other process can open. Its reservation is released on drop.
 #[derive(Debug)]
 struct Nameless {
     file: File,
@@ -270,7 +272,7 @@ impl Nameless {
     }
 }
 
-/// One piece of media on the shelf.
+/// A stored media item.
 #[derive(Debug)]
 struct Part {
     file: Arc<Nameless>,

@@ -1,4 +1,4 @@
-//! Refusals as errors of the module language.
+//! Media refusals as errors of the module format.
 
 use ::media::Error;
 use module::Code;
@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::limits;
 use crate::port::FetchError;
 
-/// Why media is not let in.
+/// Why media is refused.
 pub(super) type MediaError = Box<ErrorBody>;
 
-/// What the form of an item says, before any byte is looked at. Fields of a module's own do no harm.
+/// Violations of the item's form, checked before any byte is loaded. Additional fields are permitted.
 pub(super) fn violation(item: &Value) -> Option<MediaError> {
     let found = check_input(item);
     let first = found
@@ -25,7 +25,7 @@ pub(super) fn violation(item: &Value) -> Option<MediaError> {
     }))
 }
 
-/// Where in the input it happened.
+/// Adds the location in the input.
 pub(super) fn with_location(body: MediaError, index: usize, place: &str) -> MediaError {
     Box::new(body.detail("index", index).detail("path", place))
 }
@@ -35,7 +35,7 @@ pub(super) fn refused(fault: &Error) -> MediaError {
         Some(code) => code,
         None => Code::E1013,
     };
-    // What our own disk says is nobody else's business.
+    // IO errors of the server's disk are not exposed.
     let message = match fault {
         Error::Unreadable(_) => String::from("the media could not be read"),
         fault => fault.to_string(),
@@ -56,7 +56,7 @@ pub(super) fn fetching(error: &FetchError, url: &str) -> MediaError {
         });
     }
     let mut body = ErrorBody::new(Code::E1012, error.to_string())
-        .detail("url", shown(url))
+        .detail("url", redacted(url))
         .detail("reason", error.reason());
     if let FetchError::Status(status) = error {
         body = body.detail("status", *status);
@@ -65,14 +65,14 @@ pub(super) fn fetching(error: &FetchError, url: &str) -> MediaError {
 }
 
 pub(super) fn fetch_disabled(url: &str) -> MediaError {
-    let body = ErrorBody::new(Code::E1012, "nothing is fetched here")
-        .detail("url", shown(url))
+    let body = ErrorBody::new(Code::E1012, "fetching URLs is disabled")
+        .detail("url", redacted(url))
         .detail("reason", "fetch_disabled");
     Box::new(body)
 }
 
-/// What stands behind a question mark may be a key, and a user's name belongs to nobody here.
-fn shown(url: &str) -> String {
+/// The URL without query, fragment and user info, which may contain credentials.
+fn redacted(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     match plain.split_once("://") {
         Some((scheme, rest)) => {
@@ -84,27 +84,27 @@ fn shown(url: &str) -> String {
     }
 }
 
-/// One word for missing, unreadable and out of bounds: whoever asks learns nothing about the rest.
+/// One message for missing, unreadable and forbidden files, so that it reveals nothing about other paths.
 pub(super) fn no_file(path: &str) -> MediaError {
-    let message = format!("no file {path} in the folders that may be read");
+    let message = format!("no file {path} in the allowed folders");
     let body = ErrorBody::new(Code::E1006, message).detail("reason", "file_not_available");
     Box::new(body.suggest("name a file inside the allowed folders, or send its bytes"))
 }
 
 pub(super) fn internal(error: &std::io::Error) -> MediaError {
-    tracing::error!(%error, "media could not be kept");
-    Box::new(ErrorBody::new(Code::E4000, "the media could not be kept"))
+    tracing::error!(%error, "failed to store media");
+    Box::new(ErrorBody::new(Code::E4000, "the media could not be stored"))
 }
 
 pub(super) fn inspection_timeout() -> MediaError {
-    let body = ErrorBody::new(Code::E1013, "looking at the media takes too long");
+    let body = ErrorBody::new(Code::E1013, "media inspection timed out");
     Box::new(body.detail("reason", "timeout"))
 }
 
-/// There is room again when other runs have ended.
+/// Temporary: space is released when other runs end.
 pub fn storage_full() -> Box<ErrorBody> {
-    let body = ErrorBody::new(Code::E4000, "there is no room for the media of more runs")
-        .suggest("try again later; whoever runs the server can raise media.store_max")
+    let body = ErrorBody::new(Code::E4000, "the media store is full")
+        .suggest("retry later; the operator can raise media.store_max")
         .detail("reason", "media_store_full")
         .detail("retry_after_ms", limits::MEDIA_STORE_RETRY_MS);
     Box::new(body)

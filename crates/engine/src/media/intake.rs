@@ -1,6 +1,6 @@
-//! Bytes on their way from the network to where they are kept: gathered into pieces, and each piece written off
-//! the event loop. Nothing more is taken while one is written, so that no more than a piece is ever held.
-//! Whoever drops it lets go of what was written.
+//! Bytes from the network to storage: gathered into chunks, each of which is written on the blocking pool.
+//! Input is not read while a chunk is written, so at most one chunk is in memory. Dropping it discards what
+//! was written.
 
 use std::io::{self, Write};
 
@@ -28,7 +28,7 @@ impl<W: Write + Send + 'static> Intake<W> {
         }
     }
 
-    /// Who wrote it, when everything is written.
+    /// Returns the writer after everything is written.
     pub async fn finish(self) -> io::Result<W> {
         Ok(self.write().await?.out)
     }

@@ -1,24 +1,23 @@
-//! From an item of an input to bytes that can be looked at: decoded, opened, or fetched once for the whole
-//! run.
+//! Loads an item of the input for inspection: decoded, opened, or fetched once per run.
 
 use std::fs::File;
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use ::media::{Bounds, Declared, Error, Format, Limit, Source};
-use ir::media::{Base64, Checksum, MediaHandle, Media, MediaSource, StoredRef};
+use ir::media::{Base64, Checksum, Media, MediaHandle, MediaSource, StoredRef};
 use module::Code;
 use module::envelope::ErrorBody;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 
 use super::depot::Depot;
-use super::errors::{MediaError, fetch_disabled, fetching, no_file, internal, refused};
+use super::errors::{MediaError, fetch_disabled, fetching, internal, no_file, refused};
 use super::request::not_stored;
 use super::settings::{FetchRule, MediaSettings};
 use crate::port::Fetch;
 
-/// A media item of an input, whose form has been checked.
+/// A media item of an input, after validation of its form.
 #[derive(Clone, Debug)]
 pub(super) struct MediaItem {
     pub(super) from: MediaOrigin,
@@ -31,7 +30,7 @@ pub(super) enum MediaOrigin {
     Url(String),
     Inline(Base64),
     File(String),
-    /// It is here already.
+    /// Already in the spill store.
     Handle(MediaHandle),
 }
 
@@ -66,12 +65,12 @@ impl MediaItem {
         })
     }
 
-    /// Media of a canonical request. What is stored elsewhere is not here.
+    /// Media of a canonical request. References to other stores are refused.
     pub(super) fn of(media: &Media) -> Result<Self, MediaError> {
         let from = match &media.source {
             MediaSource::Inline(data) => MediaOrigin::Inline(data.clone()),
             MediaSource::Remote(url) => MediaOrigin::Url(url.clone()),
-            // No reference that comes from outside can name these: only the host makes them.
+            // External references cannot name these: only the gateway creates them.
             MediaSource::Stored(StoredRef::Handle(held)) => MediaOrigin::Handle(held.clone()),
             MediaSource::LocalFile(path) => return Err(no_file(path)),
             MediaSource::Stored(StoredRef::Id(id)) => return Err(not_stored(&id.uri())),
@@ -94,14 +93,14 @@ impl MediaItem {
         }
     }
 
-    /// Most bytes that are worth bringing here.
+    /// Maximum number of bytes to load.
     fn bytes_max(&self, bounds: &Bounds) -> u64 {
         let said = self.media_type.as_deref().and_then(Format::from_mime);
         bounds.bytes(said.map(Format::kind))
     }
 }
 
-/// The bytes of an item, to be looked at. What was inside of the request is taken out of the item.
+/// The bytes of an item, for inspection. Inline data is moved out of the item.
 pub(super) async fn load(
     item: &mut MediaItem,
     settings: &MediaSettings,
@@ -109,7 +108,7 @@ pub(super) async fn load(
     bounds: &Bounds,
     depot: &Depot,
 ) -> Result<Box<dyn Source>, MediaError> {
-    // A type that is not taken needs no bytes to be refused.
+    // An unsupported type is refused before any byte is loaded.
     if let Some(mime) = &item.media_type
         && Format::from_mime(mime).is_none()
     {
@@ -153,7 +152,7 @@ pub(super) async fn load(
     }
 }
 
-/// Off the event loop.
+/// Runs on the blocking pool.
 async fn blocking(
     work: impl FnOnce() -> Result<Box<dyn Source>, MediaError> + Send + 'static,
 ) -> Result<Box<dyn Source>, MediaError> {
@@ -161,7 +160,7 @@ async fn blocking(
     done.map_err(|error| internal(&io::Error::other(error)))?
 }
 
-/// The size is known before anything is decoded.
+/// The size is checked before anything is decoded.
 fn inline(data: &Base64, allowed: u64, depot: &Depot) -> Result<Box<dyn Source>, MediaError> {
     let actual = data.as_str().len() as u64 / 4 * 3;
     if actual > allowed.saturating_add(2) {
@@ -187,7 +186,7 @@ fn inline(data: &Base64, allowed: u64, depot: &Depot) -> Result<Box<dyn Source>,
     }
 }
 
-/// Opens a file that lies, with every link followed, in one of the folders that may be read.
+/// Opens a file whose real path, with all links followed, is inside an allowed folder.
 fn open(path: &str, settings: &MediaSettings) -> Result<File, MediaError> {
     let refuse = || no_file(path);
     let named = Path::new(path);
@@ -205,7 +204,7 @@ fn open(path: &str, settings: &MediaSettings) -> Result<File, MediaError> {
     if !settings.roots.iter().any(within) && !settings.files.iter().any(given) {
         return Err(refuse());
     }
-    // Opening a pipe would wait for ever.
+    // Opening a pipe would block without limit.
     if !real.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return Err(refuse());
     }

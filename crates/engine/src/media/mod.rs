@@ -1,14 +1,14 @@
-//! The media of a run, made ready before any call: found in the input, brought here, looked at, cleaned,
-//! and turned into parts of the request. What is refused is refused with its code, and nothing was sent.
+//! The media of a run, prepared before any upstream request: found in the input, loaded, inspected,
+//! sanitised, and converted to parts of the request. A refusal has its error code, and nothing is sent.
 //!
-//! Judging bytes is the work of the crate `media`, fetching that of the port [`Fetch`]; this decides what
-//! may be read and fetched at all, and keeps both within time and memory.
+//! The crate `media` inspects bytes and the port [`Fetch`] fetches them; this module decides what may be read
+//! and fetched, and limits time and memory.
 
 mod bounds;
-mod load;
 mod depot;
 mod errors;
 mod intake;
+mod load;
 mod outflow;
 mod prepared;
 mod request;
@@ -29,25 +29,25 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use self::bounds::bounds;
-use self::load::MediaItem;
 pub use self::depot::{Depot, Keeping, Shelf};
 pub use self::errors::storage_full;
-use self::errors::{MediaError, with_location, refused, violation};
+use self::errors::{MediaError, refused, violation, with_location};
 pub use self::intake::Intake;
+use self::load::MediaItem;
 pub use self::outflow::{base64_of, bytes_of};
 pub(crate) use self::prepared::PreparedMedia;
 pub use self::settings::{FetchRule, MediaSettings};
 use crate::limits;
 use crate::port::Fetch;
 
-/// Who makes media ready, for all runs of an engine.
+/// Prepares the media of all runs of an engine.
 #[derive(Clone, Debug)]
 pub struct MediaPipeline {
     settings: MediaSettings,
     fetch: Option<Arc<dyn Fetch>>,
     depot: Depot,
     load_permits: Arc<Semaphore>,
-    /// How many are looked at at the same time: each may take much memory.
+    /// Limits concurrent inspections: each may need much memory.
     inspect_permits: Arc<Semaphore>,
 }
 
@@ -58,7 +58,7 @@ impl Default for MediaPipeline {
 }
 
 impl MediaPipeline {
-    /// Without a `fetch`, nothing is fetched.
+    /// Without a `fetch`, URLs are refused.
     pub fn new(settings: MediaSettings, fetch: Option<Arc<dyn Fetch>>) -> Self {
         let depot = Depot::new(
             settings.folder.clone(),
@@ -74,13 +74,13 @@ impl MediaPipeline {
         }
     }
 
-    /// Everything that a run needs of its media; `None` where the input holds none. `say` hears how many of
-    /// how many are done.
+    /// Prepares all media of a run; `None` if the input has none. `report` receives the finished and
+    /// the total number of items.
     pub(crate) async fn prepare(
         &self,
         module: &Module,
         input: &Map<String, Value>,
-        mut say: impl FnMut(usize, usize) + Send,
+        mut report: impl FnMut(usize, usize) + Send,
     ) -> Result<Option<PreparedMedia>, MediaError> {
         let places = media_locations(module, input);
         if places.is_empty() {
@@ -90,7 +90,7 @@ impl MediaPipeline {
         let mut ready = PreparedMedia::new(module, &places)?;
         let shelf = self.depot.shelf();
         for (index, place) in places.iter().enumerate() {
-            say(index, places.len());
+            report(index, places.len());
             let item = find(input, place).unwrap_or(&Value::Null);
             let here = |body: MediaError| with_location(body, index, place);
             if let Some(body) = violation(item) {
@@ -105,11 +105,11 @@ impl MediaPipeline {
             ready.push(&item, &prepared).map_err(here)?;
             ready.media.push(media(&prepared, kept));
         }
-        say(places.len(), places.len());
+        report(places.len(), places.len());
         Ok(Some(ready))
     }
 
-    /// Where media lies that is not small.
+    /// The storage for media above the threshold.
     pub fn depot(&self) -> &Depot {
         &self.depot
     }
@@ -142,7 +142,8 @@ impl MediaPipeline {
         }
     }
 
-    /// Off the event loop, one of a few at a time, and not for ever. What goes on is written to `out`.
+    /// Inspects on the blocking pool, with limited concurrency and a timeout. The bytes to send are written
+    /// to `out`.
     async fn inspect_blocking<W: Write + Send + 'static>(
         &self,
         mut source: Box<dyn ::media::Source>,
@@ -153,19 +154,19 @@ impl MediaPipeline {
         let seat = self.inspect_permits.clone().acquire_owned().await;
         let work = tokio::task::spawn_blocking(move || {
             let prepared = ::media::prepare(&mut *source, &declared, &bounds, &mut out);
-            // The seat is free when the work is done, also when nobody waits for it any more.
+            // The permit is released when the work is done, even after a timeout.
             drop(seat);
             prepared.map(|prepared| (prepared, out))
         });
-        let patience = Duration::from_millis(limits::MEDIA_INSPECTION_MS);
-        match tokio::time::timeout(patience, work).await {
-            Ok(Ok(looked)) => looked.map_err(|fault| refused(&fault)),
+        let timeout = Duration::from_millis(limits::MEDIA_INSPECTION_MS);
+        match tokio::time::timeout(timeout, work).await {
+            Ok(Ok(inspected)) => inspected.map_err(|fault| refused(&fault)),
             _ => Err(errors::inspection_timeout()),
         }
     }
 }
 
-/// The value at a pointer into the input.
+/// The value at a JSON pointer into the input.
 fn find<'a>(input: &'a Map<String, Value>, place: &str) -> Option<&'a Value> {
     let path = place.strip_prefix('/')?;
     let (first, rest) = path.find('/').map_or((path, ""), |at| path.split_at(at));
@@ -173,7 +174,7 @@ fn find<'a>(input: &'a Map<String, Value>, place: &str) -> Option<&'a Value> {
     input.get(&name)?.pointer(rest)
 }
 
-/// The part of a request that carries it.
+/// The request part for the media.
 fn media(prepared: &Prepared, source: MediaSource) -> Media {
     let mime = String::from(prepared.output.format.mime());
     let mut media = Media::new(source, Some(mime));

@@ -1,5 +1,5 @@
-//! Held media on its way out: a piece is read off the event loop when the one before it was taken. However
-//! large the media is, only a piece of it is in memory, and it is there for as long as somebody reads it.
+//! Streams of stored media: a chunk is read on the blocking pool after the previous one was consumed. At most
+//! one chunk is in memory; the media stays available as long as the stream exists.
 
 use std::io::{self, Read};
 
@@ -9,20 +9,22 @@ use ir::media::{Base64, MediaHandle};
 
 use crate::limits::MEDIA_CHUNK_BYTES;
 
-/// The bytes as they are.
+/// The raw bytes.
 pub fn bytes_of(held: &MediaHandle) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
     pieces(held, Bytes::from)
 }
 
-/// The bytes as base64 in its standard spelling. A piece is whole groups of three bytes, so that padding stands
-/// at the end alone.
+/// The bytes as standard base64. A chunk is a multiple of three bytes, so that only the last one is padded.
 pub fn base64_of(held: &MediaHandle) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
     pieces(held, |bytes| {
         Bytes::from(Base64::from_bytes(&bytes).into_string())
     })
 }
 
-fn pieces(held: &MediaHandle, spell: fn(Vec<u8>) -> Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+fn pieces(
+    held: &MediaHandle,
+    spell: fn(Vec<u8>) -> Bytes,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
     let from = (held.reader(), held.size_bytes());
     stream::try_unfold(from, move |(mut reader, left)| async move {
         if left == 0 {
@@ -33,7 +35,7 @@ fn pieces(held: &MediaHandle, spell: fn(Vec<u8>) -> Bytes) -> impl Stream<Item =
             let wanted = left.min(MEDIA_CHUNK_BYTES as u64);
             (&mut reader).take(wanted).read_to_end(&mut bytes)?;
             let read = bytes.len() as u64;
-            // Its length was told before.
+            // The size was announced before.
             match read < wanted {
                 true => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
                 false => Ok((spell(bytes), (reader, left - read))),
@@ -54,7 +56,7 @@ mod tests {
     use crate::limits::MEDIA_CHUNK_BYTES;
 
     #[tokio::test]
-    async fn media_of_any_size_comes_out_whole_and_in_pieces() {
+    async fn streams_media_of_any_size_in_chunks() {
         for size in [
             0,
             1,

@@ -1,19 +1,19 @@
-//! The media of a run when all of it is ready, and what is said about it.
+//! The prepared media of a run, with the metadata and warnings for the envelope.
 
-use ::media::{Adaptation, Facts, Error, Limit, Prepared};
+use ::media::{Adaptation, Error, Facts, Limit, Prepared};
 use ir::media::{Media, MediaKind};
 use module::input::insert_media;
 use module::{Code, Module};
 use serde_json::{Map, Value, json};
 
-use super::load::{MediaItem, MediaOrigin};
 use super::errors::{MediaError, refused};
+use super::load::{MediaItem, MediaOrigin};
 use crate::limits;
 use crate::run::Warning;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PreparedMedia {
-    /// Where in the input each item stands.
+    /// JSON pointers of the items in the input.
     places: Vec<String>,
     pub(crate) media: Vec<Media>,
     /// `meta.media_processed`.
@@ -27,7 +27,7 @@ pub(crate) struct PreparedMedia {
 
 impl PreparedMedia {
     pub(super) fn new(module: &Module, places: &[String]) -> Result<Self, MediaError> {
-        over(Limit::Count, limits::MEDIA_ITEMS_MAX as u64, places.len() as u64)?;
+        check_limit(Limit::Count, limits::MEDIA_ITEMS_MAX as u64, places.len() as u64)?;
         Ok(Self {
             places: places.to_vec(),
             images_max: module.manifest.modalities.constraints.max_images,
@@ -38,10 +38,10 @@ impl PreparedMedia {
     pub(super) fn push(&mut self, item: &MediaItem, prepared: &Prepared) -> Result<(), MediaError> {
         let index = self.processed.len();
         self.bytes = self.bytes.saturating_add(prepared.output.size_bytes);
-        over(Limit::Size, limits::MEDIA_BYTES_MAX, self.bytes)?;
+        check_limit(Limit::Size, limits::MEDIA_BYTES_MAX, self.bytes)?;
         if prepared.input.format.kind() == MediaKind::Image {
             self.images += 1;
-            over(Limit::Count, self.images_max, self.images)?;
+            check_limit(Limit::Count, self.images_max, self.images)?;
         }
         let source = match &item.from {
             MediaOrigin::Url(_) => "url",
@@ -50,7 +50,10 @@ impl PreparedMedia {
         };
         let inline = matches!(item.from, MediaOrigin::Inline(_));
         if inline && prepared.input.size_bytes > limits::INLINE_HINT_BYTES {
-            let mut warning = Warning::new(Code::W1011, "this media is better uploaded and referred to");
+            let mut warning = Warning::new(
+                Code::W1011,
+                "large inline media should be uploaded and referenced",
+            );
             warning.extra.insert(String::from("index"), index.into());
             warning
                 .extra
@@ -61,7 +64,7 @@ impl PreparedMedia {
             self.warnings.push(adapted(index, adaptation));
         }
         self.validated.push(validated(index, &prepared.input));
-        let adaptations: Vec<Value> = prepared.adaptations.iter().map(told).collect();
+        let adaptations: Vec<Value> = prepared.adaptations.iter().map(adaptation_json).collect();
         self.processed.push(json!({
             "index": index,
             "source": source,
@@ -74,7 +77,7 @@ impl PreparedMedia {
         Ok(())
     }
 
-    /// Puts a word in place of each item, as a prompt shows it.
+    /// Replaces each item in the input by a placeholder for the prompt.
     pub(crate) fn insert_into(&self, input: &mut Map<String, Value>) {
         let types: Vec<String> = self.media.iter().filter_map(|media| media.mime.clone()).collect();
         insert_media(input, &self.places, &types);
@@ -86,7 +89,7 @@ impl PreparedMedia {
     }
 }
 
-fn over(limit: Limit, allowed: u64, actual: u64) -> Result<(), MediaError> {
+fn check_limit(limit: Limit, allowed: u64, actual: u64) -> Result<(), MediaError> {
     if actual <= allowed {
         return Ok(());
     }
@@ -97,7 +100,7 @@ fn over(limit: Limit, allowed: u64, actual: u64) -> Result<(), MediaError> {
     }))
 }
 
-/// Only what is known stands there.
+/// Contains only known values.
 fn validated(index: usize, facts: &Facts) -> Value {
     let mut map = Map::new();
     let mut put = |key: &str, value: Value| map.insert(String::from(key), value);
@@ -124,15 +127,15 @@ fn validated(index: usize, facts: &Facts) -> Value {
     Value::Object(map)
 }
 
-fn told(adaptation: &Adaptation) -> Value {
+fn adaptation_json(adaptation: &Adaptation) -> Value {
     json!({"action": adaptation.action.as_str(), "from": adaptation.from, "to": adaptation.to})
 }
 
 fn adapted(index: usize, adaptation: &Adaptation) -> Warning {
-    let mut warning = Warning::new(Code::W1015, "the picture was made to fit");
+    let mut warning = Warning::new(Code::W1015, "the image was scaled or converted to fit the limits");
     warning.extra.insert(String::from("index"), index.into());
-    if let Value::Object(told) = told(adaptation) {
-        warning.extra.extend(told);
+    if let Value::Object(fields) = adaptation_json(adaptation) {
+        warning.extra.extend(fields);
     }
     warning
 }

@@ -1,4 +1,4 @@
-//! What the person who runs an engine allows about media.
+//! The operator's settings for media.
 
 use std::path::PathBuf;
 
@@ -7,34 +7,33 @@ use ::media::Oversize;
 use crate::limits;
 use crate::port::Hosts;
 
-/// Whether addresses in inputs are fetched.
+/// Whether URLs in inputs are fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchRule {
     Off,
-    /// From these hosts, and never from an address that is not public.
+    /// From these hosts only, and never from a non-public address.
     Hosts(Hosts),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaSettings {
     pub fetch: FetchRule,
-    /// Folders from which `file` inputs are read; without any, none is. A relative path is looked for in
-    /// each, in order.
+    /// Folders from which `file` inputs are read; if empty, none are. A relative path is searched in each, in
+    /// order.
     pub roots: Vec<PathBuf>,
-    /// Files that may be read wherever they are, because a person named them.
+    /// Files that may be read wherever they are, because the user named them.
     pub files: Vec<PathBuf>,
-    /// Where it is absent, the tier decides: what is executed is refused, anything else is scaled down.
+    /// If absent, the tier decides: exec modules refuse, all others scale down.
     pub oversize: Option<Oversize>,
-    /// Whether a picture of a type that the module does not take is converted, where pictures are made to
-    /// fit at all.
+    /// Whether an image of an unsupported type is converted, where images are adapted at all.
     pub normalise: bool,
-    /// Most bytes of media inside a request; the category's limit where it is absent.
+    /// Maximum size of inline media; if absent, the limit of its kind.
     pub inline_accept_max: Option<u64>,
-    /// Media of more bytes than this lies in a file while its run lasts.
+    /// Larger media is stored in a file during its run.
     pub store_threshold: u64,
-    /// Most bytes of all runs that lie in files.
+    /// Maximum total size of the files of all runs.
     pub store_bytes_max: u64,
-    /// Where the files are; the system's folder for temporary files where it is absent.
+    /// Folder of the files; if absent, the system's folder for temporary files.
     pub folder: Option<PathBuf>,
 }
 

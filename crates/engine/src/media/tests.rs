@@ -1,4 +1,4 @@
-//! Media of an input, from every place it can stand, in front of a fetch that counts.
+//! Media of an input, of every origin, with a fetch port that counts.
 
 use std::fs;
 use std::io::Cursor;
@@ -63,7 +63,7 @@ async fn prepare(desk: &MediaPipeline, module: &Module, items: &[Value]) -> Resu
     }
 }
 
-/// Gives a picture for any address that has `png` in it; a large one where `large` is in it too.
+/// Serves an image for every URL that contains `png`; a large one if it also contains `large`.
 #[derive(Debug, Default)]
 struct Web(AtomicUsize);
 
@@ -72,7 +72,7 @@ impl Fetch for Web {
     async fn fetch(&self, url: &str, _: &Hosts, _: u64, out: &mut File) -> Result<Fetched, FetchError> {
         self.0.fetch_add(1, Ordering::SeqCst);
         if !url.contains("png") {
-            return Err(FetchError::Blocked(String::from("it is not a public address")));
+            return Err(FetchError::Blocked(String::from("not a public address")));
         }
         let picture = if url.contains("large") {
             noise()
@@ -86,7 +86,7 @@ impl Fetch for Web {
 }
 
 #[tokio::test]
-async fn media_of_every_origin_becomes_a_part() {
+async fn every_origin_becomes_a_request_part() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.png"), png(20, 30)).unwrap();
     let settings = MediaSettings {
@@ -121,7 +121,7 @@ async fn media_of_every_origin_becomes_a_part() {
         validation["validated"][3]["dimensions"],
         json!({"width": 20, "height": 30})
     );
-    // What a prompt shows of the input holds neither bytes nor addresses nor paths.
+    // The input in a prompt contains neither bytes nor URLs nor paths.
     let mut shown = Map::new();
     shown.insert(String::from("images"), Value::from(&items[..]));
     ready.insert_into(&mut shown);
@@ -133,7 +133,7 @@ async fn media_of_every_origin_becomes_a_part() {
 }
 
 #[tokio::test]
-async fn what_is_not_let_in_has_its_code() {
+async fn refusals_have_error_codes() {
     let module = module("exec", "");
     let web = Arc::new(Web::default());
     let desk = MediaPipeline::new(MediaSettings::default(), Some(web.clone()));
@@ -176,7 +176,7 @@ async fn what_is_not_let_in_has_its_code() {
             "{item}"
         );
     }
-    // A type that is not taken is not fetched either.
+    // An unsupported type is not fetched.
     let before = web.0.load(Ordering::SeqCst);
     let tiff = json!({"type": "url", "url": "https://example.com/a.png", "media_type": "image/tiff"});
     assert_eq!(prepare(&desk, &module, &[tiff]).await.unwrap_err(), "E1010 ");
@@ -184,14 +184,17 @@ async fn what_is_not_let_in_has_its_code() {
 }
 
 #[tokio::test]
-async fn nothing_is_fetched_where_fetching_is_off() {
+async fn urls_are_refused_when_fetching_is_disabled() {
     let web = Arc::new(Web::default());
     let off = MediaSettings {
         fetch: FetchRule::Off,
         ..MediaSettings::default()
     };
     let url = json!({"type": "url", "url": "https://example.com/a.png"});
-    for desk in [MediaPipeline::new(off, Some(web.clone())), MediaPipeline::default()] {
+    for desk in [
+        MediaPipeline::new(off, Some(web.clone())),
+        MediaPipeline::default(),
+    ] {
         let code = prepare(&desk, &module("decision", ""), std::slice::from_ref(&url))
             .await
             .unwrap_err();
@@ -286,7 +289,7 @@ async fn counts_and_sizes_follow_the_manifest() {
 }
 
 #[tokio::test]
-async fn a_large_picture_is_scaled_down_unless_the_module_executes() {
+async fn large_image_is_scaled_down_except_for_exec_modules() {
     let item = inline(&png(9_000, 20));
     let desk = MediaPipeline::default();
     let ready = prepare(&desk, &module("decision", ""), std::slice::from_ref(&item))
@@ -301,7 +304,7 @@ async fn a_large_picture_is_scaled_down_unless_the_module_executes() {
     );
 }
 
-/// A picture of more than 64 KiB.
+/// An image of more than 64 KiB.
 fn noise() -> Vec<u8> {
     let mut state = 1_u32;
     let pixels = image::RgbImage::from_fn(200, 200, |_, _| {
@@ -326,7 +329,7 @@ fn in_folder(folder: &Path, store_bytes_max: u64) -> MediaSettings {
 }
 
 #[tokio::test]
-async fn large_media_lies_in_a_nameless_file_for_as_long_as_anyone_holds_it() {
+async fn large_media_is_in_an_anonymous_file_until_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let spool = folder.path().join("spool");
     fs::create_dir(&spool).unwrap();
@@ -362,7 +365,7 @@ async fn large_media_lies_in_a_nameless_file_for_as_long_as_anyone_holds_it() {
 }
 
 #[tokio::test]
-async fn a_full_depot_refuses_and_has_room_again_when_a_run_is_over() {
+async fn full_store_refuses_until_a_run_ends() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("spool")).unwrap();
     let large = noise();
@@ -371,7 +374,7 @@ async fn a_full_depot_refuses_and_has_room_again_when_a_run_is_over() {
     let first = prepare(&desk, &module, &[inline(&large)]).await.unwrap();
     let refused = prepare(&desk, &module, &[inline(&large)]).await.unwrap_err();
     assert_eq!(refused, "E4000 media_store_full");
-    // What is small needs no room.
+    // Small media needs no space in the store.
     assert!(prepare(&desk, &module, &[inline(&png(20, 30))]).await.is_ok());
     drop(first);
     assert_eq!(desk.depot().used_bytes(), 0, "the refused run left nothing");
@@ -379,11 +382,11 @@ async fn a_full_depot_refuses_and_has_room_again_when_a_run_is_over() {
 }
 
 #[tokio::test]
-async fn broken_base64_of_any_size_is_told_as_that() {
+async fn invalid_base64_of_any_size_is_refused() {
     let desk = MediaPipeline::default();
     let mut text = Base64::from_bytes(&noise()).into_string();
     text.insert(70_000, '=');
-    // The form of a URL says nothing about what stands in it.
+    // The form of the URL is valid, its data is not.
     let item = json!({"type": "url", "url": format!("data:image/png;base64,{text}")});
     let refused = prepare(&desk, &module("decision", ""), &[item])
         .await

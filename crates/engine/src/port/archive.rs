@@ -1,5 +1,5 @@
-//! The journal as those see it who look back: lists of runs, a person's word on one, what was used, and
-//! what may be thrown away. Kept apart from [`super::Journal`], which is what a run needs while it runs.
+//! The archive port: lists of runs, reviews, usage and pruning. Separate from [`super::Journal`], which has
+//! what a run needs while it is in progress.
 
 use std::fmt;
 
@@ -8,40 +8,41 @@ use ir::RunId;
 use serde::{Deserialize, Serialize};
 use tenancy::Tenant;
 
-use super::journal::{RunOutcome, JournalError, RunRecord, RunState};
+use super::journal::{JournalError, RunOutcome, RunRecord, RunState};
 
 #[async_trait]
 pub trait Archive: Send + Sync + fmt::Debug {
-    /// Runs that fit, newest first.
+    /// Runs that match, newest first.
     async fn list(&self, tenant: &Tenant, filter: &RunFilter) -> Result<Vec<RunSummary>, JournalError>;
 
-    /// A person's word on a run that waits for it. The first word stands.
-    async fn review(&self, tenant: &Tenant, run: RunId, verdict: &ReviewDecision) -> Result<(), JournalError>;
+    /// Stores a review of a run that waits for one. Only the first review is accepted.
+    async fn review(&self, tenant: &Tenant, run: RunId, verdict: &ReviewDecision)
+    -> Result<(), JournalError>;
 
-    /// What the attempts of a run used.
+    /// Usage of the attempts of a run.
     async fn attempt_usage(&self, tenant: &Tenant, run: RunId) -> Result<Vec<AttemptUsage>, JournalError>;
 
-    /// What was used, added up; of one tenant or of all.
+    /// Aggregated usage of one tenant or of all.
     async fn usage(
         &self,
         tenant: Option<&Tenant>,
         filter: &UsageFilter,
     ) -> Result<Vec<UsageRow>, JournalError>;
 
-    /// Throws away at most `retention.batch` finished runs that are too old or too many. One that runs,
-    /// waits for a person or still holds its client's name for it is never among them.
+    /// Prunes at most `retention.batch` finished runs that are too old or above the maximum size. Unfinished
+    /// runs, runs that wait for a review and runs that hold an idempotency key are never pruned.
     async fn prune(&self, retention: &PruneRequest) -> Result<PruneResult, JournalError>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFilter {
     pub state: Option<RunStatus>,
-    /// Only runs older than this one: where the page before ended.
+    /// Only runs older than this one: the last one of the previous page.
     pub before: Option<RunId>,
     pub limit: usize,
 }
 
-/// The states that people see: a finished run that waits for a person is in a state of its own.
+/// States as displayed: a finished run that waits for a review has a separate state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStatus {
     Running,
@@ -108,7 +109,7 @@ impl From<RunRecord> for RunSummary {
     }
 }
 
-/// Why a person has to look at a run, and what that person said.
+/// Why a run needs a review, and the review if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Review {
     pub reason: String,
@@ -120,7 +121,7 @@ pub struct ReviewDecision {
     pub decision: ReviewOutcome,
     pub by: String,
     pub comment: Option<String>,
-    /// What an edited answer says now, as JSON.
+    /// The edited data, as JSON.
     pub data: Option<String>,
     pub at_ms: u64,
 }
@@ -148,23 +149,23 @@ impl ReviewOutcome {
     }
 }
 
-/// What one attempt used. Unknown is `None`, never zero.
+/// Usage of one attempt. Unknown is `None`, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptUsage {
-    /// Counted from 1; 0 stands for what a killed server did and could not report.
+    /// Counted from 1; 0 is the unreported usage of a killed server.
     pub attempt: u32,
     pub backend: Option<String>,
     pub model: Option<String>,
-    /// How it went: `won`, `failed`, `cancelled`, `hedge_lost`, `unknown`.
+    /// The outcome: `won`, `failed`, `cancelled`, `hedge_lost`, `unknown`.
     pub outcome: String,
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
-    /// Our guess where the provider did not say; never added to what it did say.
+    /// An estimate where the provider reported none; never added to reported usage.
     pub estimated_tokens: Option<u64>,
 }
 
 impl AttemptUsage {
-    /// Something may have been used, and nobody can say what.
+    /// Usage that is possible but unknown.
     pub fn unknown() -> Self {
         Self {
             outcome: String::from("unknown"),
@@ -173,7 +174,7 @@ impl AttemptUsage {
     }
 }
 
-/// Which runs, and how they are put together.
+/// Which runs to aggregate, and how to group them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageFilter {
     pub since_ms: Option<u64>,
@@ -193,11 +194,11 @@ pub struct UsageRow {
     pub day: Option<u64>,
     pub runs: u64,
     pub attempts: u64,
-    /// The sum of what is known; `None` where nothing is.
+    /// The sum of the known values; `None` if none is known.
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub estimated_tokens: Option<u64>,
-    /// Attempts whose use nobody reported.
+    /// Attempts without reported usage.
     pub unknown: u64,
 }
 
@@ -205,15 +206,15 @@ pub const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PruneRequest {
-    /// Runs that ended before this moment go.
+    /// Runs that ended before this time are pruned.
     pub before_ms: u64,
-    /// When more is held than this, the oldest go.
+    /// Above this size the oldest runs are pruned.
     pub bytes_max: u64,
-    /// Runs that were made after this moment hold their client's name for them.
+    /// Runs created after this time hold their idempotency key.
     pub idempotency_since_ms: u64,
-    /// The same where more is held than `bytes_max`.
+    /// The same while the size is above `bytes_max`.
     pub once_short_since_ms: u64,
-    /// Records of use from before this moment go.
+    /// Usage records from before this time are pruned.
     pub usage_before_ms: u64,
     pub batch: usize,
 }
@@ -221,6 +222,6 @@ pub struct PruneRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneResult {
     pub runs: usize,
-    /// Whether there may be more to throw away.
+    /// Whether there may be more to prune.
     pub more: bool,
 }

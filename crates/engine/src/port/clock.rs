@@ -1,5 +1,5 @@
-//! The wall clock and the dice. Durations inside a run are measured by the runtime's monotonic timer;
-//! this clock only dates rows and makes ids.
+//! The wall clock and the random source. Durations inside a run are measured by the runtime's monotonic
+//! timer; this clock only dates rows and makes ids.
 
 use std::fmt;
 
@@ -7,6 +7,6 @@ pub trait Clock: Send + Sync + fmt::Debug {
     /// Milliseconds since the Unix epoch.
     fn now_ms(&self) -> u64;
 
-    /// Bits that nobody can guess: run ids stand on them.
+    /// Unpredictable bits, used for run ids.
     fn random(&self) -> u128;
 }

@@ -1,32 +1,32 @@
-//! Bytes from an address that a caller named. Whoever implements this guards it: no caller may make it
-//! reach into the network that it stands in.
+//! Fetches bytes from a URL of a caller. Implementations must not let a caller reach the network that the
+//! server is in.
 
 use std::fmt;
 
 use async_trait::async_trait;
 use tokio::fs::File;
 
-/// What came along with the bytes.
+/// Metadata of the fetched bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fetched {
-    /// As the server declares it; not to be believed.
+    /// As the server declares it; untrusted.
     pub content_type: Option<String>,
     pub size_bytes: u64,
 }
 
-/// Which hosts may be asked. Addresses that are not public are reached under neither.
+/// Which hosts may be fetched from. Neither variant permits addresses that are not public.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Hosts {
     #[default]
     Public,
-    /// These names and, where one begins with `*.`, names below it.
+    /// These names and, for an entry with the prefix `*.`, names below it.
     Listed(Vec<String>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    /// The address, or one that it led to, must not be reached.
-    #[error("the address may not be reached: {0}")]
+    /// The address, or the target of a redirect, is not allowed.
+    #[error("the address is not allowed: {0}")]
     Blocked(String),
     #[error("the server answered {0}")]
     Status(u16),
@@ -38,14 +38,14 @@ pub enum FetchError {
     #[error("more than {allowed} bytes")]
     TooLarge { allowed: u64, actual: u64 },
     /// A page where media was expected.
-    #[error("the server sent {0}")]
+    #[error("unexpected content type {0}")]
     ContentType(String),
     #[error("the server could not be reached: {0}")]
     Unreachable(String),
 }
 
 impl FetchError {
-    /// The word under `details.reason`.
+    /// The value of `details.reason`.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Blocked(_) => "blocked_address",
@@ -61,7 +61,7 @@ impl FetchError {
 
 #[async_trait]
 pub trait Fetch: Send + Sync + fmt::Debug {
-    /// Writes what stands at `url` to `out`, at most `bytes_max` of it.
+    /// Writes the content of `url` to `out`, at most `bytes_max` bytes.
     async fn fetch(
         &self,
         url: &str,
@@ -72,7 +72,7 @@ pub trait Fetch: Send + Sync + fmt::Debug {
 }
 
 impl Hosts {
-    /// Whether the name, in lower case and without a dot at its end, is one of them.
+    /// Whether `host`, in lower case and without a trailing dot, is allowed.
     pub fn allow(&self, host: &str) -> bool {
         let Self::Listed(list) = self else { return true };
         list.iter().any(|entry| {

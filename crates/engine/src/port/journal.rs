@@ -1,8 +1,9 @@
-//! The journal: one row for each run and an append-only log of its rendered events. What was appended
-//! is what every client gets, now and after a crash; framings never render again.
+//! The journal: one row for each run and an append-only log of its encoded events. Every client gets the
+//! journaled bytes, now and after a crash; framings never encode again.
 //!
-//! A run has one writer. It says after which offset it appends, and a journal refuses any other place;
-//! so a second writer (a server that took the run over) cannot mix its events into the first one's.
+//! A run has one writer. Each append names the offset that it follows, and a journal refuses any other
+//! offset, so a second writer (a server that took the run over) cannot interleave its events with those of
+//! the first.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +13,15 @@ use ir::RunId;
 
 use tenancy::Tenant;
 
-use super::archive::{Review, AttemptUsage};
+use super::archive::{AttemptUsage, Review};
 
 #[async_trait]
 pub trait Journal: Send + Sync + fmt::Debug {
-    /// Adds a running run without events; [`JournalError::Repeated`] if it was to happen only once and has.
+    /// Adds a running run without events; [`JournalError::DuplicateKey`] if its idempotency key is already
+    /// used.
     async fn create(&self, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError>;
 
-    /// Appends events behind the one at offset `after` (0 when there is none), all or nothing.
+    /// Appends events after offset `after` (0 when there is none), all or nothing.
     async fn append(
         &self,
         tenant: &Tenant,
@@ -28,7 +30,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
         events: &[EncodedEvent],
     ) -> Result<(), JournalError>;
 
-    /// Appends the last events and closes the run in one step. A closed run takes nothing more.
+    /// Appends the last events and closes the run in one step. A closed run accepts no more events.
     async fn finish(
         &self,
         tenant: &Tenant,
@@ -38,24 +40,24 @@ pub trait Journal: Send + Sync + fmt::Debug {
         end: &RunEnd,
     ) -> Result<(), JournalError>;
 
-    /// Books how a run begins, or how one ends that has no events but its last, without waiting: what was booked survives a killed process,
-    /// is seen by whoever looks for the run next, and counts once, however often it is booked. Entering is refused
-    /// while nothing can be written.
+    /// Records the start of a run, or the end of a run whose only event is the terminal one, without waiting.
+    /// A record survives a killed process, is visible to the next lookup of the run, and is idempotent. A
+    /// start is refused while nothing can be written.
     fn record(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError>;
 
-    /// Books together with others: it is booked once [`Journal::commit`] has said so, and what many have noted takes one
-    /// write.
+    /// Buffers a record: it is recorded once [`Journal::flush`] has returned, and the records of many runs
+    /// share one write.
     fn buffer(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
         self.record(tenant, booking)
     }
 
-    /// Returns when all that was noted of this run is booked. What could not be is told once, and is as if it had never
-    /// been noted.
+    /// Returns when all buffered records of this run are recorded. A record that could not be written is
+    /// reported once and discarded.
     fn flush(&self, _run: RunId) -> Result<(), JournalError> {
         Ok(())
     }
 
-    /// Up to `limit` entries behind offset `after`, in order; fewer where they are large, but one if there is one.
+    /// Up to `limit` entries after offset `after`, in order; fewer if they are large, but at least the next.
     async fn read(
         &self,
         tenant: &Tenant,
@@ -64,24 +66,34 @@ pub trait Journal: Send + Sync + fmt::Debug {
         limit: usize,
     ) -> Result<Vec<JournalEntry>, JournalError>;
 
-    /// The chunk with this number.
-    async fn find_chunk(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError>;
+    /// The chunk with this sequence number.
+    async fn find_chunk(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        seq: u64,
+    ) -> Result<Option<JournalEntry>, JournalError>;
 
     async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRecord>, JournalError>;
 
-    /// The run that holds a client's name for a request, if there is one.
-    async fn find_by_idempotency_key(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError>;
+    /// The run that holds an idempotency key, if there is one.
+    async fn find_by_idempotency_key(
+        &self,
+        tenant: &Tenant,
+        client: &str,
+        once: &IdempotencyClaim,
+    ) -> Result<Option<IdempotencyMatch>, JournalError>;
 
-    /// Every run that was left running, oldest first: what a starting server has to pick up.
+    /// Every run that was left running, oldest first: the input of recovery.
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError>;
 }
 
-/// One entry in the accounts.
+/// The record of a start or an end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LifecycleRecord {
-    /// It begins. Nobody gave it a name of its own. From here on it takes events as one that was created does.
+    /// The run starts, without an idempotency key. From here on it accepts events like one that was created.
     Started(NewRun),
-    /// It has ended. One that has ended before, or has events already, stays as it is.
+    /// The run has ended. A run that has already ended or has events is not changed.
     Ended {
         run: RunId,
         last: Option<EncodedEvent>,
@@ -98,7 +110,7 @@ impl LifecycleRecord {
     }
 }
 
-/// The kinds of event, by the names they have in SSE.
+/// The kinds of event, by their names in SSE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     Meta,
@@ -131,16 +143,16 @@ impl EventKind {
     }
 }
 
-/// An event as it goes over the wire: one line of JSON.
+/// An event as journaled and sent: one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedEvent {
     pub kind: EventKind,
-    /// The number of a chunk; other kinds have none.
+    /// The sequence number of a chunk; other kinds have none.
     pub seq: Option<u64>,
     pub body: Arc<str>,
 }
 
-/// An event at its place in the journal. Offsets count from 1 and are nobody's business outside.
+/// An event with its offset in the journal. Offsets count from 1 and are not exposed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalEntry {
     pub offset: u64,
@@ -151,30 +163,30 @@ pub struct JournalEntry {
 pub struct NewRun {
     pub id: RunId,
     pub module: String,
-    /// The command as JSON, so that a restarted server can run it again.
+    /// The command as JSON, for a rerun by recovery.
     pub command: String,
     pub created_at_ms: u64,
-    /// Who asked for it.
+    /// Client id.
     pub client: String,
-    /// Set where the client wants this to happen only once.
+    /// Set if the client sent an idempotency key.
     pub once: Option<IdempotencyClaim>,
 }
 
-/// A name that a client gave a request, so that saying it again does nothing again.
+/// The claim of an idempotency key by a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyClaim {
     pub key: String,
-    /// Tells whether it is the same request.
+    /// Distinguishes a repeated request from another request with the same key.
     pub fingerprint: String,
-    /// A run that was made before this moment no longer holds its name.
+    /// A run created before this time no longer holds its key.
     pub since_ms: u64,
 }
 
-/// Who holds a name.
+/// The run that holds an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdempotencyMatch {
     pub run: RunId,
-    /// It was asked for by the same request.
+    /// Whether it was started by the same request.
     pub same_request: bool,
 }
 
@@ -204,23 +216,23 @@ impl RunState {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOutcome {
-    /// The error's code; `None` for a good end.
+    /// The error code; `None` on success.
     pub code: Option<String>,
     pub at_ms: u64,
 }
 
-/// What is written beside the last events, in the same step.
+/// What is written together with the last events, in the same step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
     pub finish: RunOutcome,
-    /// Why a person has to look at it, if one has to.
+    /// The reason for a review, if one is required.
     pub review: Option<String>,
-    /// What each attempt used; never empty.
+    /// Usage of each attempt; never empty.
     pub usage: Vec<AttemptUsage>,
 }
 
 impl RunEnd {
-    /// A run without any attempt gets one record that says so: none goes unaccounted.
+    /// A run without attempts gets one record of unknown usage, so that every run has a record.
     pub fn new(code: Option<String>, at_ms: u64, mut usage: Vec<AttemptUsage>) -> Self {
         if usage.is_empty() {
             usage.push(AttemptUsage::unknown());
@@ -264,19 +276,19 @@ pub enum JournalError {
     Unknown(RunId),
     #[error("run {0} exists already")]
     Exists(RunId),
-    /// The same client gave the same name to a run before.
-    #[error("run {} was asked for under this name", .0.run)]
+    /// The client has used this idempotency key before.
+    #[error("this idempotency key was used for run {}", .0.run)]
     DuplicateKey(IdempotencyMatch),
-    /// The run does not wait for anyone's word.
+    /// The run is not waiting for a review.
     #[error("run {0} does not wait for a review")]
     NotInReview(RunId),
-    /// There is no room for another event.
+    /// There is no space for another event.
     #[error("the journal is full")]
     Full,
     /// The run is closed.
     #[error("run {0} has ended")]
     Ended(RunId),
-    /// Someone else has appended behind the offset this writer knows.
+    /// Another writer has appended after the offset of this writer.
     #[error("run {0} has another writer")]
     Fenced(RunId),
     #[error("the journal failed: {0}")]

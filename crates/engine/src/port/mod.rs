@@ -1,5 +1,5 @@
-//! What a run needs from the outside, as small traits beside their caller. Adapters live in other
-//! crates and must pass the suites of `testkit::conformance`.
+//! The ports: small traits, defined next to their caller, for what a run needs from outside. Adapters are in
+//! other crates and must pass the suites of `testkit::conformance`.
 
 mod archive;
 mod clock;
@@ -8,12 +8,13 @@ mod journal;
 mod upstream;
 
 pub use archive::{
-    Archive, DAY_MS, ReviewOutcome, PruneResult, PruneRequest, Review, RunFilter, RunSummary, RunStatus, AttemptUsage, UsageFilter,
-    UsageRow, ReviewDecision,
+    Archive, AttemptUsage, DAY_MS, PruneRequest, PruneResult, Review, ReviewDecision, ReviewOutcome,
+    RunFilter, RunStatus, RunSummary, UsageFilter, UsageRow,
 };
 pub use clock::Clock;
 pub use fetch::{Fetch, FetchError, Fetched, Hosts};
 pub use journal::{
-    LifecycleRecord, RunEnd, JournalEntry, RunOutcome, Journal, JournalError, EventKind, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, RunRecord, RunState,
+    EncodedEvent, EventKind, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry, JournalError,
+    LifecycleRecord, NewRun, RunEnd, RunOutcome, RunRecord, RunState,
 };
-pub use upstream::{UnaryResponse, Backend, EventStream, RawChunk, RawStream, RawItem, Upstream, RawRequest};
+pub use upstream::{Backend, EventStream, RawChunk, RawItem, RawRequest, RawStream, UnaryResponse, Upstream};

@@ -1,4 +1,4 @@
-//! A back-end that answers canonical requests.
+//! The upstream port: a back-end that answers canonical requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use ir::envelope::ResponsePayload;
 use ir::{Dialect, Error, ErrorKind, Event, Phase, Request, Usage};
 use serde_json::Value;
 
-/// The events of one attempt. Whatever goes wrong, opening included, arrives as [`Event::Error`]; a
-/// stream that ends without [`Event::Finish`] was cut. Dropping the stream cancels the call.
+/// The events of one attempt. All errors, including connection errors, arrive as [`Event::Error`]; a stream
+/// that ends without [`Event::Finish`] was truncated. Dropping the stream cancels the call.
 pub type EventStream = BoxStream<'static, Event>;
 
-/// The same, with the back-end's own bytes where they can be passed on.
+/// The same, with the raw bytes of the back-end where they can be forwarded.
 pub type RawStream = BoxStream<'static, RawItem>;
 
-/// Who a back-end is, for plans, logs and `meta.model`.
+/// Identity of a back-end, for plans, logs and `meta.model`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backend {
     pub name: String,
@@ -28,48 +28,48 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// `provider/model`, the way `meta.model` spells it.
+    /// `provider/model`, as in `meta.model`.
     pub fn label(&self) -> String {
         let model = self.model.as_deref().unwrap_or(&self.name);
         format!("{}/{model}", self.kind)
     }
 }
 
-/// A caller's request in its own words, for a back-end that speaks the same language.
+/// A caller's unmodified request, for a back-end with the same dialect.
 #[derive(Clone, Debug)]
 pub struct RawRequest {
     pub dialect: Dialect,
-    /// The body as it came: one JSON object.
+    /// The body as received: one JSON object.
     pub body: Bytes,
-    /// Headers of the caller that belong to its dialect. Nobody's secrets: whoever fills this in takes only
-    /// names that it knows.
+    /// Headers of the caller that belong to its dialect. Only known names are copied, so there are no
+    /// secrets.
     pub headers: Vec<(&'static str, String)>,
 }
 
-/// One thing that a back-end said. A call is answered in pieces or in events, never in both.
+/// One item of a raw stream. A call is answered in chunks of bytes or in events, never in both.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RawItem {
     Chunk(RawChunk),
-    /// Errors come in this form only, so that no bytes have to be taken back.
+    /// Errors have this form only, so that no sent bytes have to be revoked.
     Event(Event),
 }
 
-/// Bytes of an answer and what they mean. Framed bytes come in whole frames; bytes that the caller did not
-/// ask for are left out, while what they mean is not.
+/// Bytes of an answer and their decoded events. Framed bytes are whole frames; bytes that the caller did not
+/// request are omitted, their events are not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawChunk {
     pub bytes: Bytes,
     pub events: Vec<Event>,
 }
 
-/// An answer that comes whole.
+/// The response of a unary operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnaryResponse {
     pub payload: ResponsePayload,
     pub usage: Option<Usage>,
-    /// What was asked and could not be had as it was asked.
+    /// What was requested and had to be adapted.
     pub adaptations: Vec<Adaptation>,
-    /// The back-end's own words, where somebody may see them.
+    /// The raw response, if it may be exposed.
     pub raw: Option<Value>,
 }
 
@@ -79,41 +79,45 @@ pub trait Upstream: Send + Sync + fmt::Debug {
     /// Starts an attempt. Returns at once: connecting is part of the stream.
     fn stream(&self, request: Arc<Request>) -> EventStream;
 
-    /// The same for a caller who looks at words, warnings, usage and the end alone: what a vendor adds to them may be
-    /// left out.
+    /// The same for a caller that uses only text, warnings, usage and the end; vendor extensions may be
+    /// omitted.
     fn stream_text(&self, request: Arc<Request>) -> EventStream {
         self.stream(request)
     }
 
-    /// The same attempt with the answer's own bytes, if this back-end speaks the caller's dialect and the
-    /// answer can be passed on as it is. `None`: it has to be translated.
+    /// The same attempt with the raw bytes of the answer, if the back-end has the caller's dialect and
+    /// passthrough is possible. `None`: the answer has to be encoded.
     fn stream_raw(&self, _request: &Arc<Request>, _verbatim: &Arc<RawRequest>) -> Option<RawStream> {
         None
     }
 
-    /// Operations whose answer comes whole: embeddings, images, transcription, speech. Returns at once;
-    /// dropping the future cancels the call.
+    /// Unary operations: embeddings, images, transcription, speech. Returns at once; dropping the future
+    /// cancels the call.
     fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         let backend = self.backend();
         let operation = request.operation();
-        let message = format!("back-end {} cannot do {}", backend.name, operation.as_str());
+        let message = format!(
+            "back-end {} does not support {}",
+            backend.name,
+            operation.as_str()
+        );
         let mut error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
         error.operation = Some(operation);
         std::future::ready(Err(error)).boxed()
     }
 
-    /// Whether a request is sent on as a body that its patches can change.
+    /// Whether a request is sent as a body to which its patches can be applied.
     fn supports_patches(&self) -> bool {
         false
     }
 
-    /// How long a request is, where the back-end tells it without answering.
+    /// Token count of a request, if the back-end can count without answering.
     fn count_request(&self, _request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
         std::future::ready(None).boxed()
     }
 
-    /// Tokens of a text as the back-end's own model counts them; `None` where that is not known without
-    /// asking.
+    /// Token count of a text by the tokenizer of the back-end's model; `None` if it is not known without a
+    /// call.
     fn count_tokens(&self, _text: &str) -> Option<usize> {
         None
     }

@@ -1,5 +1,5 @@
-//! What the caller has of an answer, as far as another back-end could go on behind it: plain text in one
-//! block, word for word. Whatever else was shown cannot be gone on with.
+//! What was emitted of a response, as far as another back-end can continue it: plain text in one block, byte
+//! for byte. A response with any other output is not continuable.
 
 use std::sync::Arc;
 
@@ -10,46 +10,46 @@ use crate::limits;
 
 #[derive(Debug, Default)]
 pub(super) struct Continuation {
-    /// Nothing is gathered of an answer that nobody could go on with.
-    gathers: bool,
+    /// Text is recorded only if a back-end can continue it.
+    recording: bool,
     started: Option<Event>,
     text: String,
-    /// The place of the text's block.
+    /// The index of the text block.
     block: Option<u32>,
-    /// The block has ended; more text would need another.
+    /// The block has ended; more text requires another one.
     closed: bool,
-    /// How many deltas the text came in: as many tokens, at least.
+    /// Number of text deltas: a lower bound of the number of tokens.
     deltas: u64,
-    /// Something was shown that is not plain text.
+    /// Something other than plain text was emitted.
     not_continuable: bool,
     going_on: Option<BlockMapping>,
 }
 
-/// How the words of another back-end fit behind what is there.
+/// Maps the events of the continuing back-end to the blocks that the caller has.
 #[derive(Debug, Default)]
 struct BlockMapping {
-    /// The block that the rest goes to, as the caller counts.
-    ours: u32,
-    /// The caller has not seen this block begin.
-    fresh: bool,
-    /// The same block, as the back-end counts.
-    theirs: Option<u32>,
-    /// Space that the caller has and the back-end was not told of: it may write it again.
-    doubled: String,
+    /// The index of the continued block in the caller's stream.
+    caller_index: u32,
+    /// The caller has not received the start of this block.
+    needs_start: bool,
+    /// The index of the same block in the back-end's stream.
+    backend_index: Option<u32>,
+    /// Trailing white space that the caller has and the prefix omits: the back-end may repeat it.
+    trailing_space: String,
 }
 
 impl Continuation {
-    /// For a request whose answer could be gone on with.
-    pub(super) fn new(request: &Request, somebody_goes_on: bool) -> Self {
+    /// `can_continue`: some back-end of the fleet can continue a text.
+    pub(super) fn new(request: &Request, can_continue: bool) -> Self {
         Self {
-            gathers: somebody_goes_on && request.as_chat().is_some_and(is_plain),
+            recording: can_continue && request.as_chat().is_some_and(is_plain),
             ..Self::default()
         }
     }
 
-    /// The caller gets this.
+    /// Records an event that is emitted to the caller.
     pub(super) fn observe(&mut self, event: &Event) {
-        if !self.gathers {
+        if !self.recording {
             return;
         }
         match event {
@@ -93,19 +93,19 @@ impl Continuation {
         }
     }
 
-    /// The request by which another back-end goes on, if that can be asked for at all.
+    /// The request that continues the response, if it is continuable.
     pub(super) fn continuation_request(&mut self, asked: &Arc<Request>) -> Option<Arc<Request>> {
-        if !self.gathers || self.not_continuable {
+        if !self.recording || self.not_continuable {
             return None;
         }
-        // Back-ends refuse a prefix that ends in space, and models go on badly behind one.
+        // Back-ends refuse a prefix that ends in white space, and models continue badly after one.
         let prefix = self.text.trim_end();
-        let ours = self.block.unwrap_or_default();
+        let index = self.block.unwrap_or_default();
         self.going_on = Some(BlockMapping {
-            ours: if self.closed { ours + 1 } else { ours },
-            fresh: self.closed,
-            theirs: None,
-            doubled: String::from(self.text.get(prefix.len()..).unwrap_or_default()),
+            caller_index: if self.closed { index + 1 } else { index },
+            needs_start: self.closed,
+            backend_index: None,
+            trailing_space: String::from(self.text.get(prefix.len()..).unwrap_or_default()),
         });
         let mut request = Request::clone(asked);
         let ir::envelope::Payload::Chat(chat) = &mut request.payload else {
@@ -117,14 +117,14 @@ impl Continuation {
         if !prefix.is_empty() {
             chat.messages.push(Message::text(Role::Assistant, prefix));
             request.requirements.required_features.insert(Feature::Prefill);
-            // llama.cpp's server says the prefix again where its answer comes whole, and only there.
+            // llama.cpp's server repeats the prefix in responses that are not streamed, and only there.
             let strict = Degradation::Strict;
             request.degradation_overrides.insert(Feature::Stream, strict);
         }
         Some(Arc::new(request))
     }
 
-    /// What was shown, as the events that would have shown it.
+    /// The events that produce everything emitted so far.
     pub(super) fn emitted_events(&self) -> Vec<Event> {
         let index = self.block.unwrap_or_default();
         let text = Event::text(index, self.text.as_str());
@@ -141,27 +141,29 @@ impl Continuation {
         self.going_on.is_some()
     }
 
-    /// A word of the back-end that goes on, as it fits behind what is there; `None` if it adds nothing.
+    /// An event of the continuing back-end, remapped; `None` if it adds nothing.
     pub(super) fn remap(&mut self, event: Event) -> Option<Event> {
         let Some(rest) = &mut self.going_on else {
             return Some(event);
         };
         match event {
-            // The answer has begun already, and facts about another one are none about it.
-            Event::Started { .. } | Event::Meta { .. } | Event::VendorSpecific { .. } | Event::Raw { .. } => None,
+            // The response has started already, and its metadata is that of the first back-end.
+            Event::Started { .. } | Event::Meta { .. } | Event::VendorSpecific { .. } | Event::Raw { .. } => {
+                None
+            }
             Event::BlockStart {
                 index,
                 block: Block::Text,
-            } if rest.theirs.is_none() => {
-                rest.theirs = Some(index);
+            } if rest.backend_index.is_none() => {
+                rest.backend_index = Some(index);
                 rest.begin()
             }
             Event::BlockDelta {
                 index,
                 delta: Delta::Text { text },
-            } if *rest.theirs.get_or_insert(index) == index => {
-                let text = rest.without_doubled(text);
-                (!text.is_empty()).then(|| Event::text(rest.ours, text))
+            } if *rest.backend_index.get_or_insert(index) == index => {
+                let text = rest.without_repeated_space(text);
+                (!text.is_empty()).then(|| Event::text(rest.caller_index, text))
             }
             Event::BlockStart { index, block } => Some(Event::BlockStart {
                 index: rest.place(index),
@@ -184,41 +186,41 @@ impl Continuation {
 
 impl BlockMapping {
     fn begin(&self) -> Option<Event> {
-        self.fresh.then_some(Event::BlockStart {
-            index: self.ours,
+        self.needs_start.then_some(Event::BlockStart {
+            index: self.caller_index,
             block: Block::Text,
         })
     }
 
-    /// Their place in our count: the two blocks of text change places, so that no two blocks share one.
+    /// Swaps the indices of the two text blocks, so that no two blocks share one.
     fn place(&self, index: u32) -> u32 {
-        match self.theirs {
-            Some(theirs) if index == theirs => self.ours,
-            Some(theirs) if index == self.ours => theirs,
+        match self.backend_index {
+            Some(backend_index) if index == backend_index => self.caller_index,
+            Some(backend_index) if index == self.caller_index => backend_index,
             _ => index,
         }
     }
 
-    fn without_doubled(&mut self, text: String) -> String {
-        if self.doubled.is_empty() {
+    fn without_repeated_space(&mut self, text: String) -> String {
+        if self.trailing_space.is_empty() {
             return text;
         }
         let same = text
             .chars()
-            .zip(self.doubled.chars())
+            .zip(self.trailing_space.chars())
             .take_while(|(new, known)| new == known);
         let bytes: usize = same.map(|(new, _)| new.len_utf8()).sum();
         if bytes == text.len() {
-            self.doubled.drain(..bytes);
+            self.trailing_space.drain(..bytes);
         } else {
-            self.doubled.clear();
+            self.trailing_space.clear();
         }
         String::from(text.get(bytes..).unwrap_or_default())
     }
 }
 
-/// Whether the answer is to be one plain text. A grammar would begin anew behind a prefix, and thoughts come
-/// before the text.
+/// Whether the response is one plain text. A grammar would start over after a prefix, and reasoning precedes
+/// the text.
 fn is_plain(chat: &ChatRequest) -> bool {
     let generation = &chat.generation;
     let free = matches!(chat.response_format, None | Some(ResponseFormat::Text));

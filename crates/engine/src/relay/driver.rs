@@ -1,5 +1,5 @@
-//! The hands of a relayed call: polls whatever is open, lets the machine decide, and carries it out, in the
-//! task of whoever wants the answer. Dropping it hangs up on every back-end at once and closes the account.
+//! IO driver of a relayed call: polls the open upstream calls, steps the state machine and executes its
+//! outputs, in the caller's task. Dropping it cancels all upstream calls at once and writes the end record.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -20,13 +20,13 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::RelayPart;
 use super::lifecycle::OpenRecord;
-use super::machine::{Input, RelayMachine, Output};
+use super::machine::{Input, Output, RelayMachine};
 use super::tool_emulation::{self, CallParser};
 use super::{patch_warnings, unary};
 use crate::admission::Permit;
 use crate::fleet::Fleet;
 use crate::limits;
-use crate::port::{UnaryResponse, Backend, Clock, RunEnd, EventStream, RawStream, RawItem, RawRequest};
+use crate::port::{Backend, Clock, EventStream, RawItem, RawRequest, RawStream, RunEnd, UnaryResponse};
 use crate::run::{AttemptRecord, MirrorTasks, TraceStore};
 
 #[derive(Debug)]
@@ -36,35 +36,35 @@ pub(super) struct RelayDriver {
     pub(super) tenant: Tenant,
     pub(super) fleet: Arc<Fleet>,
     pub(super) verbatim: Option<Arc<RawRequest>>,
-    /// `None` where somebody else writes down how it ended.
+    /// `None` where the frame journaler writes the run's end.
     pub(super) account: Option<OpenRecord>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) traces: Arc<TraceStore>,
     pub(super) shadows: MirrorTasks,
     pub(super) began: Instant,
     pub(super) work: DriverState,
-    /// Given back when the call is over, and its account closed.
+    /// Released after the end record is written.
     pub(super) guards: Option<(Option<Permit>, TaskTrackerToken)>,
 }
 
-/// What is under way.
+/// State of the calls in progress.
 #[derive(Default)]
 pub(super) struct DriverState {
-    /// By the number of the attempt.
+    /// By attempt number.
     calls: Vec<(u32, UpstreamCall)>,
     outputs: Vec<Output>,
     ready_parts: VecDeque<RelayPart>,
     answer: Option<Box<UnaryResponse>>,
     timer: Option<Pin<Box<Sleep>>>,
     settled: bool,
-    /// How it ended, where there is no account to say it to.
+    /// How the call ended, where there is no open record to write it to.
     end: Option<RunEnd>,
 }
 
-/// An open line to a back-end.
+/// An open call of a back-end.
 enum UpstreamCall {
     Events(EventStream),
-    /// Tools are called by prompt: what is said may have to be kept back.
+    /// Tools are emulated by prompt: output may have to be buffered.
     EmulatedTools {
         events: EventStream,
         reply: Box<CallParser>,
@@ -79,7 +79,7 @@ impl RelayDriver {
         self.step(Input::Start);
     }
 
-    /// The next part to show; `None` when there are no more.
+    /// The next ready part; `None` at the end.
     pub(super) fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Option<RelayPart>> {
         loop {
             if let Some(part) = self.work.ready_parts.pop_front() {
@@ -94,8 +94,8 @@ impl RelayDriver {
         }
     }
 
-    /// Waits for a part and takes what else is ready, so that it can go out in one write. Returns whether
-    /// there was any; loses nothing if it is dropped while it waits.
+    /// Waits for a part and drains all that are ready, so that they are sent in one write. Returns whether
+    /// there was any. Cancel-safe.
     pub(super) async fn next_parts(&mut self, parts: &mut Vec<RelayPart>) -> bool {
         poll_fn(|context| self.poll_parts(context, parts)).await
     }
@@ -114,7 +114,7 @@ impl RelayDriver {
         Poll::Ready(true)
     }
 
-    /// Ready once there is something to show or nothing more will come.
+    /// Ready when a part is available or the call has ended.
     pub(super) fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.work.ready_parts.is_empty() && !self.machine.has_ended() {
             let input = ready!(self.poll_input(context));
@@ -131,13 +131,13 @@ impl RelayDriver {
         self.work.answer.take()
     }
 
-    /// Who is heard.
+    /// The back-end of the leading attempt.
     pub(super) fn backend(&self) -> Option<&Backend> {
         let upstream = self.fleet.upstream(self.machine.speaker()?)?;
         Some(upstream.backend())
     }
 
-    /// Which of its keys is used.
+    /// The number of the key that is used.
     pub(super) fn key(&self) -> u32 {
         let speaker = self.machine.speaker();
         let candidate = speaker.and_then(|member| self.fleet.candidates().get(member));
@@ -150,7 +150,9 @@ impl RelayDriver {
             let (attempt, line) = &mut lines[at];
             let attempt = *attempt;
             match line.poll_next(context) {
-                Poll::Ready(Some(Received::Said(said))) => return Poll::Ready(Input::Received { attempt, said }),
+                Poll::Ready(Some(Received::Said(said))) => {
+                    return Poll::Ready(Input::Received { attempt, said });
+                }
                 Poll::Ready(Some(Received::KeptBack(bytes))) => {
                     return Poll::Ready(Input::Buffered { attempt, bytes });
                 }
@@ -167,7 +169,7 @@ impl RelayDriver {
         self.poll_timer(context).map(|()| Input::Tick)
     }
 
-    /// The alarm is set anew only when it rings or rings too late: most words only put it off.
+    /// Resets the timer only when it fires or would fire too late: most events only postpone the deadline.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(wake_ms) = self.machine.next_wake_ms() else {
             return Poll::Pending;
@@ -235,7 +237,7 @@ impl RelayDriver {
             let answer = unary::call(upstream, candidate, request, notices);
             return Some(UpstreamCall::Unary(Some(answer)));
         }
-        // Whoever may not answer in the caller's own words goes on behind a text.
+        // An attempt without raw output continues a text.
         match tool_emulation::emulate(&request, candidate, self.run, !verbatim) {
             Ok(None) => {}
             Ok(Some(prompted)) => {
@@ -255,22 +257,22 @@ impl RelayDriver {
         })
     }
 
-    /// Nobody wants the answer any more.
+    /// Cancels the call.
     pub(super) fn cancel(&mut self) {
-        // Lines first: a back-end must not work for nobody while accounts are written.
+        // Upstream calls first: they must not continue while records are written.
         self.work.calls.clear();
         if !self.machine.has_ended() {
             self.step(Input::Cancel);
         }
     }
 
-    /// How it ended, for whoever writes it down; once.
+    /// How the call ended; `Some` once.
     pub(super) fn take_end(&mut self) -> Option<RunEnd> {
         self.finalize();
         self.work.end.take()
     }
 
-    /// Closes the account, once.
+    /// Writes the end record, once.
     fn finalize(&mut self) {
         if std::mem::replace(&mut self.work.settled, true) {
             return;
@@ -297,12 +299,12 @@ impl Drop for RelayDriver {
 #[expect(clippy::large_enum_variant, reason = "one exists at a time, on the stack")]
 enum Received {
     Said(RawItem),
-    /// It is alive, and so many bytes of what it says are kept back.
+    /// The call is alive; this many bytes of its output are buffered.
     KeptBack(usize),
     Answer(Box<UnaryResponse>),
 }
 
-/// What was changed of the request is said before anything else.
+/// Puts the changes of the request before all other events, as warnings.
 fn with_warnings(notices: Vec<Adaptation>, events: EventStream) -> EventStream {
     if notices.is_empty() {
         return events;

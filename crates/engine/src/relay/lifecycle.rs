@@ -1,5 +1,5 @@
-//! The accounts of relayed calls. A call is entered as it begins and closed as it ends, each once, in this
-//! order, and nobody waits for it. What a killed server leaves open, the next one closes.
+//! Journal lifecycle records of relayed calls: one start record, then one end record, neither of which delays
+//! the call. Calls left open by a killed server are closed by the next one.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use ir::RunId;
 use tenancy::Tenant;
 use tracing::error;
 
-use crate::port::{LifecycleRecord, RunEnd, Journal};
+use crate::port::{Journal, LifecycleRecord, RunEnd};
 
-/// A call that is entered and not closed yet.
+/// The start record of a call whose end record is not written yet.
 #[derive(Debug)]
 pub(super) struct OpenRecord {
     journal: Arc<dyn Journal>,
@@ -19,7 +19,7 @@ pub(super) struct OpenRecord {
 }
 
 impl OpenRecord {
-    /// The account of a call that is entered already.
+    /// For a call whose start record is already in the journal.
     pub(super) fn of(journal: Arc<dyn Journal>, tenant: &Tenant, run: RunId) -> Self {
         Self {
             journal,
@@ -36,7 +36,7 @@ impl OpenRecord {
         let run = self.run;
         let booking = LifecycleRecord::Ended { run, last: None, end };
         if let Err(error) = self.journal.record(&self.tenant, booking) {
-            error!(%run, %error, "a relayed call could not be closed");
+            error!(%run, %error, "failed to record the end of a relayed call");
         }
     }
 }

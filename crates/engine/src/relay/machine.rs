@@ -1,9 +1,9 @@
-//! A relayed call as a pure state machine: what has happened goes in, what is to be done comes out; time is
-//! a number of milliseconds since the call began.
+//! State machine of a relayed call, without IO: inputs are events, outputs are commands; time is in
+//! milliseconds since the start of the call.
 //!
-//! What it keeps: nothing is shown before a back-end has spoken, so until then any other may take its
-//! place; of several that are asked at once, one is heard; behind what was shown comes the rest of it or
-//! exactly one error; nothing comes behind an end, and never a good end behind an error.
+//! Invariants: nothing is emitted before a back-end has produced output, so until then any other back-end can
+//! replace it. Of several concurrent attempts, one becomes the leader. Emitted output is followed by its
+//! continuation or by exactly one error. Nothing is emitted after the end, and no success follows an error.
 
 use std::sync::Arc;
 
@@ -15,57 +15,57 @@ use super::continuation::Continuation;
 use crate::attempts::{Attempts, NextAttempt};
 use crate::fleet::{BackendSelector, InFlightGuard};
 use crate::limits;
-use crate::port::{UnaryResponse, RawItem};
+use crate::port::{RawItem, UnaryResponse};
 use crate::route::{Explanation, Policy};
-use crate::run::{AttemptRecord, AttemptOutcome, Trace};
+use crate::run::{AttemptOutcome, AttemptRecord, Trace};
 
-/// What has happened.
+/// What happened.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "one exists at a time, on the stack")]
 pub enum Input {
     Start,
-    /// An open attempt said something.
+    /// An open attempt produced an item.
     Received {
         attempt: u32,
         said: RawItem,
     },
-    /// An open attempt said something that cannot be told yet: so much of its answer is kept back by now.
+    /// An open attempt received output that is not decided yet; this many bytes of it are buffered.
     Buffered {
         attempt: u32,
         bytes: usize,
     },
-    /// An open attempt gave its whole answer.
+    /// An open attempt returned its complete response.
     Completed {
         attempt: u32,
         answer: Box<UnaryResponse>,
     },
-    /// An open attempt's stream is over.
+    /// The stream of an open attempt ended.
     Ended {
         attempt: u32,
     },
-    /// The time that [`Machine::next_wake_ms`] named has come. Earlier ticks do no harm.
+    /// The time returned by [`RelayMachine::next_wake_ms`] is reached. Earlier ticks have no effect.
     Tick,
-    /// Nobody wants the answer any more.
+    /// The caller no longer reads the response.
     Cancel,
 }
 
-/// What is to be done.
+/// What the driver must do.
 #[derive(Debug)]
 pub enum Output {
-    /// Begin an attempt on this member of the fleet.
+    /// Start an attempt on this member of the fleet.
     StartAttempt {
         attempt: u32,
         member: usize,
         request: Arc<Request>,
-        /// It may answer in the caller's own words.
+        /// The response may be raw bytes in the caller's dialect.
         verbatim: bool,
     },
-    /// Send a copy that nobody waits for; it ends by itself.
+    /// Send a mirror copy; its result is not awaited.
     Mirror {
         lease: InFlightGuard,
         request: Arc<Request>,
     },
-    /// Drop the attempt's stream.
+    /// Drop the stream of the attempt.
     CancelAttempt {
         attempt: u32,
     },
@@ -73,11 +73,11 @@ pub enum Output {
     Answer(Box<UnaryResponse>),
 }
 
-/// What a machine is told before it starts.
+/// Constants of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct RelayConfig {
     pub run: RunId,
-    /// The caller's place in a trace.
+    /// The caller's trace context.
     pub trace: Option<TraceContext>,
 }
 
@@ -85,18 +85,18 @@ pub struct RelayConfig {
 pub struct RelayMachine {
     plan: RelayConfig,
     calls: Attempts,
-    /// What the caller asked, before anything was added to it.
+    /// The caller's request, before a continuation prefix is added.
     asked: Arc<Request>,
     explanation: Option<Explanation>,
-    /// The caller takes the answer as it comes, rather than whole.
+    /// The caller reads a stream, not one complete response.
     streams: bool,
-    /// What was said and must not be shown yet: before a leader is known, or before an answer is whole.
+    /// Items that must not be emitted yet: no leader is chosen, or the response is not complete.
     buffered: Vec<(u32, RawItem)>,
     held_bytes: usize,
-    /// Who is, or was, the one that is heard.
+    /// The fleet member of the current or last leader.
     leader_member: Option<usize>,
     emitted: bool,
-    /// The caller is being given bytes.
+    /// The last emitted part was raw bytes.
     verbatim: bool,
     shown: Continuation,
     usage: Option<Usage>,
@@ -106,7 +106,7 @@ pub struct RelayMachine {
 impl RelayMachine {
     pub fn new(plan: RelayConfig, dispatch: BackendSelector) -> Self {
         let asked = dispatch.request().clone();
-        let can_go_on = dispatch
+        let can_continue = dispatch
             .fleet()
             .candidates()
             .iter()
@@ -114,7 +114,7 @@ impl RelayMachine {
         Self {
             plan,
             streams: asked.as_chat().is_some_and(ir::ChatRequest::streams),
-            shown: Continuation::new(&asked, can_go_on),
+            shown: Continuation::new(&asked, can_continue),
             asked,
             calls: Attempts::new(dispatch),
             explanation: None,
@@ -132,32 +132,32 @@ impl RelayMachine {
         self.end.is_some()
     }
 
-    /// Why it ended, if that was not with an answer.
+    /// The error that ended the call; `None` after an answer.
     pub fn failure(&self) -> Option<&Error> {
         self.end.as_ref()?.as_ref().err()
     }
 
-    /// Attempts that were begun.
+    /// Number of started attempts.
     pub fn attempts(&self) -> u32 {
         self.calls.begun()
     }
 
-    /// The member of the fleet that is heard.
+    /// The fleet member of the current or last leader.
     pub fn speaker(&self) -> Option<usize> {
         self.leader_member
     }
 
-    /// What the answer used, as its back-end says; known at the end.
+    /// Usage as reported by the back-end; available at the end.
     pub fn usage(&self) -> Option<&Usage> {
         self.usage.as_ref()
     }
 
-    /// Every attempt that is over.
+    /// Every finished attempt.
     pub fn records(&self) -> &[AttemptRecord] {
         self.calls.records()
     }
 
-    /// Every attempt that is over, and what led to it.
+    /// Every finished attempt and the selection that led to it.
     pub fn trace(&self) -> Trace {
         let dispatch = self.calls.dispatch();
         let mut attempts = self.calls.records().to_vec();
@@ -179,12 +179,16 @@ impl RelayMachine {
         }
     }
 
-    /// When the machine wants to be woken if nothing else happens.
+    /// The time of the next tick if no other input arrives.
     pub fn next_wake_ms(&self) -> Option<u64> {
         if self.has_ended() {
             return None;
         }
-        let times = [self.calls.next_wake_ms(), self.deadline_ms(), self.close_deadline_ms()];
+        let times = [
+            self.calls.next_wake_ms(),
+            self.deadline_ms(),
+            self.close_deadline_ms(),
+        ];
         times.into_iter().flatten().min()
     }
 
@@ -198,8 +202,8 @@ impl RelayMachine {
             Input::Buffered { attempt, bytes } => self.calls.on_buffered(attempt, bytes, now_ms),
             Input::Completed { attempt, answer } => self.take_answer(attempt, answer, now_ms, out),
             Input::Ended { attempt } => match self.calls.truncation_error(attempt) {
-                Some(error) => self.lose(attempt, error, now_ms, out),
-                None => self.win(attempt, now_ms, out),
+                Some(error) => self.fail_attempt(attempt, error, now_ms, out),
+                None => self.finish_attempt(attempt, now_ms, out),
             },
             Input::Tick => self.tick(now_ms, out),
             Input::Cancel => self.cancel(now_ms, out),
@@ -223,18 +227,18 @@ impl RelayMachine {
             .deadline_ms()
             .is_some_and(|deadline_ms| now_ms >= deadline_ms)
         {
-            return self.run_out_of_time(now_ms, out);
+            return self.time_out(now_ms, out);
         }
         if let Some(done) = self.calls.leader()
             && self.close_deadline_ms().is_some_and(|end_ms| now_ms >= end_ms)
         {
-            return self.win(done, now_ms, out);
+            return self.finish_attempt(done, now_ms, out);
         }
         for (attempt, error) in self.calls.expired(now_ms) {
             match error {
                 _ if self.has_ended() => return,
-                Some(error) => self.lose(attempt, error, now_ms, out),
-                None => self.win(attempt, now_ms, out),
+                Some(error) => self.fail_attempt(attempt, error, now_ms, out),
+                None => self.finish_attempt(attempt, now_ms, out),
             }
         }
         if self.has_ended() {
@@ -249,15 +253,15 @@ impl RelayMachine {
     }
 
     fn advance(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        // A caller can be told to come back; it need not be kept waiting for long.
-        let patience_ms = now_ms + limits::RELAY_WAIT_MS;
+        // A caller can retry later, so it waits for a back-end only for a short time.
+        let wait_until_ms = now_ms + limits::RELAY_WAIT_MS;
         let deadline_ms = self
             .deadline_ms()
-            .map_or(patience_ms, |end_ms| end_ms.min(patience_ms));
+            .map_or(wait_until_ms, |end_ms| end_ms.min(wait_until_ms));
         match self.calls.advance(None, deadline_ms, now_ms) {
             NextAttempt::Start(call) => self.open(call.attempt, call.member, out),
             NextAttempt::Wait { .. } => {}
-            // What the last back-end said tells more than that there is no other.
+            // The last back-end error is more specific than "no back-end left".
             NextAttempt::Exhausted(error) => {
                 let error = self.calls.take_last_error().unwrap_or(error);
                 self.fail(error, out);
@@ -279,19 +283,19 @@ impl RelayMachine {
             return;
         };
         if attempt.finish.is_some() && matches!(said, RawItem::Event(Event::Error { .. })) {
-            // It has said everything; how the line was dropped changes nothing.
+            // All output has arrived; an error after the finish event changes nothing.
             return;
         }
         let events = match &said {
             RawItem::Event(Event::Error { error }) => {
                 let error = error.clone();
-                return self.lose(number, error, now_ms, out);
+                return self.fail_attempt(number, error, now_ms, out);
             }
             RawItem::Event(event) => std::slice::from_ref(event),
             RawItem::Chunk(piece) => &piece.events,
         };
         if self.calls.on_events(number, events, now_ms) {
-            self.lead(number, now_ms, out);
+            self.promote(number, now_ms, out);
         }
         if self.streams && self.calls.leader() == Some(number) {
             return self.emit(said, out);
@@ -300,17 +304,20 @@ impl RelayMachine {
             RawItem::Chunk(piece) => piece.bytes.len(),
             RawItem::Event(_) => limits::BUFFERED_EVENT_BYTES,
         };
-        let long = self.calls.attempt(number).map_or(0, |attempt| attempt.output_bytes);
+        let long = self
+            .calls
+            .attempt(number)
+            .map_or(0, |attempt| attempt.output_bytes);
         self.buffered.push((number, said));
         if long.max(self.held_bytes) > limits::RELAY_BUFFER_BYTES_MAX {
-            let message = "the answer is longer than can be held";
+            let message = "the answer exceeds the relay buffer";
             let error = Error::new(ErrorKind::InvalidResponse, Phase::MidStream, message);
-            self.lose(number, error, now_ms, out);
+            self.fail_attempt(number, error, now_ms, out);
         }
     }
 
-    /// The first to speak is the one that is heard.
-    fn lead(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
+    /// The first attempt with output becomes the leader.
+    fn promote(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
         if self.calls.leader().is_some() {
             return;
         }
@@ -365,13 +372,13 @@ impl RelayMachine {
         }
         let reason = ir::FinishReason::Stop;
         if self.calls.on_events(number, &[Event::Finish { reason }], now_ms) {
-            self.lead(number, now_ms, out);
+            self.promote(number, now_ms, out);
             out.push(Output::Answer(answer));
-            self.win(number, now_ms, out);
+            self.finish_attempt(number, now_ms, out);
         }
     }
 
-    fn win(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
+    fn finish_attempt(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
         let Some(won) = self.calls.complete(number, now_ms) else {
             return;
         };
@@ -382,21 +389,21 @@ impl RelayMachine {
         self.end = Some(Ok(()));
     }
 
-    /// The attempt is lost: go on with those that race with it, elsewhere, later, or end.
-    fn lose(&mut self, number: u32, error: Error, now_ms: u64, out: &mut Vec<Output>) {
+    /// The attempt failed: continue with concurrent attempts, fail over, wait, or end.
+    fn fail_attempt(&mut self, number: u32, error: Error, now_ms: u64, out: &mut Vec<Output>) {
         let Some(lost) = self.calls.fail(number, &error, now_ms) else {
             return;
         };
         self.discard(number, out);
         if !lost.retryable {
-            self.hang_up(AttemptOutcome::Cancelled, now_ms, out);
+            self.cancel_attempts(AttemptOutcome::Cancelled, now_ms, out);
             return self.fail(error, out);
         }
         if !self.calls.is_idle() {
             return;
         }
         if self.emitted {
-            // Only whoever continues a text can take the place of one that has been heard.
+            // After output, only a back-end that can continue a text can take over.
             match self.shown.continuation_request(&self.asked) {
                 Some(request) => self.calls.dispatch_mut().continue_with(request),
                 None => return self.fail(error, out),
@@ -405,35 +412,35 @@ impl RelayMachine {
         self.advance(now_ms, out);
     }
 
-    fn run_out_of_time(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        self.hang_up(AttemptOutcome::Cancelled, now_ms, out);
+    fn time_out(&mut self, now_ms: u64, out: &mut Vec<Output>) {
+        self.cancel_attempts(AttemptOutcome::Cancelled, now_ms, out);
         let phase = match self.emitted {
             true => Phase::MidStream,
             false => Phase::BeforeFirstByte,
         };
-        let message = format!("no end after {now_ms} ms");
+        let message = format!("timed out after {now_ms} ms");
         self.fail(Error::new(ErrorKind::Timeout, phase, message), out);
     }
 
     fn cancel(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        // Whoever hangs up behind the last word has the whole answer.
+        // A cancel after the finish event counts as success.
         let done = self.calls.leader().filter(|number| {
             let attempt = self.calls.attempt(*number);
             attempt.is_some_and(|attempt| attempt.finish.is_some()) && self.streams
         });
         if let Some(number) = done {
-            return self.win(number, now_ms, out);
+            return self.finish_attempt(number, now_ms, out);
         }
-        self.hang_up(AttemptOutcome::Cancelled, now_ms, out);
+        self.cancel_attempts(AttemptOutcome::Cancelled, now_ms, out);
         let phase = match self.emitted {
             true => Phase::MidStream,
             false => Phase::BeforeFirstByte,
         };
-        let error = Error::new(ErrorKind::Cancelled, phase, "the caller hung up");
+        let error = Error::new(ErrorKind::Cancelled, phase, "the caller disconnected");
         self.end = Some(Err(error));
     }
 
-    fn hang_up(&mut self, outcome: AttemptOutcome, now_ms: u64, out: &mut Vec<Output>) {
+    fn cancel_attempts(&mut self, outcome: AttemptOutcome, now_ms: u64, out: &mut Vec<Output>) {
         for attempt in self.calls.cancel_all(outcome, now_ms) {
             self.discard(attempt, out);
         }
@@ -451,8 +458,8 @@ impl RelayMachine {
         self.asked.timeout_ms
     }
 
-    /// Until when a back-end that has said everything may take to hang up: the line can be used again if it
-    /// does, and the caller waits no longer than this if it does not.
+    /// The time by which a back-end should close its stream after the finish event: until then the connection
+    /// can be reused, and the caller does not wait longer.
     fn close_deadline_ms(&self) -> Option<u64> {
         let attempt = self.calls.attempt(self.calls.leader()?)?;
         attempt.finish.as_ref()?;

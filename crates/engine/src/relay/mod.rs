@@ -1,39 +1,39 @@
-//! Requests that come without a module: from vendors' clients, or from anyone who speaks the canonical
-//! envelope. They go the same way through the fleet as runs do, under the same rules, and into the same
-//! accounts; what comes back is what the back-end said, not an envelope. `machine` decides, purely;
-//! `hands` carries out; `book` keeps the accounts. No dialect is known here.
+//! Relayed calls: requests without a module, from clients of a vendor API or of the canonical API. They use
+//! the same fleet, retry loop and journal as runs; the response is the back-end's, not an envelope. `machine`
+//! decides, without IO; `driver` executes; `lifecycle` journals start and end. No dialect is known here.
 
-mod start;
-mod lifecycle;
+mod continuation;
 mod driver;
+mod lifecycle;
 mod machine;
+mod patch_warnings;
 mod response;
 mod resumable;
-mod continuation;
+mod start;
 #[cfg(test)]
 mod tests;
 mod tool_emulation;
-mod patch_warnings;
 mod unary;
 
 use std::sync::Arc;
 
 use ir::{Decimal, Error, Event, Request, RunId, TraceContext};
 
-pub use self::machine::{Input, RelayMachine, Output, RelayConfig};
+pub use self::machine::{Input, Output, RelayConfig, RelayMachine};
 pub use self::response::RelayResponse;
 pub use self::resumable::{FrameEncoder, ResumableResponse};
-use crate::port::{UnaryResponse, Backend, RawChunk, RawRequest};
+use crate::port::{Backend, RawChunk, RawRequest, UnaryResponse};
 
-/// A request that is to be passed on.
+/// A request to relay.
 #[derive(Clone, Debug)]
 pub struct RelayRequest {
     pub request: Arc<Request>,
-    /// The same in the caller's own words. Without them every answer comes as events.
+    /// The same request as raw bytes in the caller's dialect. If absent, every response is a stream of
+    /// events.
     pub verbatim: Option<Arc<RawRequest>>,
-    /// The caller's place in a trace.
+    /// The caller's trace context.
     pub trace: Option<TraceContext>,
-    /// What the run is to be called, where somebody has said it already; nobody else may have said the same.
+    /// The run id, if the caller has already chosen one; it must be unused.
     pub run: Option<RunId>,
 }
 
@@ -48,18 +48,18 @@ impl RelayRequest {
     }
 }
 
-/// What the caller is to be given next. A call is verbatim or events from its first part on; it changes at
-/// most once, from verbatim to events, where another back-end goes on behind the words of the first.
+/// The next part of a response. A response is raw or events from its first part on; it changes at most once,
+/// from raw to events, when another back-end continues the text of the first.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RelayPart {
     Raw(RawChunk),
     Event(Event),
-    /// What the caller has so far, now that events follow: to be rendered and thrown away, so that what
-    /// follows is rendered as the rest of it.
+    /// Everything emitted so far, sent before the first event after raw bytes: the encoder encodes and
+    /// discards it, so that its state is right for the events that follow.
     Replay(Vec<Event>),
 }
 
-/// Nobody could answer, and nothing was shown.
+/// No back-end could answer, and nothing was emitted.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{error}")]
 pub struct RelayFailure {
@@ -68,23 +68,23 @@ pub struct RelayFailure {
     pub error: Error,
 }
 
-/// An answer that came whole.
+/// The complete response of a unary operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayedUnary {
     pub run: RunId,
     pub backend: Backend,
-    /// Which of the back-end's keys was used.
+    /// The number of the back-end's key that was used.
     pub key: u32,
     pub attempts: u32,
-    /// From the question to the answer.
+    /// From the request to the complete response.
     pub latency_ms: u64,
-    /// What it cost, where the back-end or its price tells.
+    /// The cost, if the back-end reports it or its price is known.
     pub cost_usd: Option<Decimal>,
     pub answer: UnaryResponse,
 }
 
 impl RelayedUnary {
-    /// Who exactly answered: the back-end, and the number of its key.
+    /// The instance that answered: the back-end, and the number of its key.
     pub fn instance(&self) -> String {
         format!("{}-{}", self.backend.name, self.key.saturating_add(1))
     }

@@ -1,7 +1,7 @@
-//! Patches for a back-end that is sent no body: they change nothing there, and that is said, or is the end of it
-//! where the request stands no loss. Patches of a body are the business of whoever writes it.
+//! Patches for a back-end that receives no JSON body: they have no effect there, which is reported as a
+//! warning, or as an error if the request is strict. Patches of a body are applied where the body is encoded.
 
-use ir::adaptation::{Adaptation, Ledger, Component};
+use ir::adaptation::{Adaptation, Component, Ledger};
 use ir::patch::{Target, apply_without_body};
 use ir::{Error, Request};
 

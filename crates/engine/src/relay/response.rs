@@ -1,4 +1,4 @@
-//! An answer on its way to whoever asked.
+//! A response that is being relayed.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -9,12 +9,12 @@ use super::RelayPart;
 use super::driver::RelayDriver;
 use crate::port::Backend;
 
-/// Somebody has begun to answer. Dropping this hangs up on the back-end at once; what was used until then
-/// is accounted for.
+/// The response of a back-end that has started to answer. Dropping it cancels the upstream call at once;
+/// usage up to that point is recorded.
 #[derive(Debug)]
 pub struct RelayResponse {
     pub run: RunId,
-    /// Who answers; another one where the first was lost in the middle.
+    /// The back-end that answers; changes on a failover in mid-stream.
     pub backend: Backend,
     hands: RelayDriver,
 }
@@ -28,23 +28,23 @@ impl RelayResponse {
         }
     }
 
-    /// How many calls it took until now.
+    /// Attempts so far.
     pub fn attempts(&self) -> u32 {
         self.hands.machine.attempts()
     }
 
-    /// What the answer used, as its back-end says. Known once there are no more parts; for an answer that
-    /// was not streamed, from the beginning.
+    /// Usage as reported by the back-end. Available after the last part; for a response that is not streamed,
+    /// from the start.
     pub fn usage(&self) -> Option<&Usage> {
         self.hands.machine.usage()
     }
 
-    /// Why the answer did not come to a good end; known once there are no more parts.
+    /// The error that ended the response; available after the last part.
     pub fn failure(&self) -> Option<&Error> {
         self.hands.machine.failure()
     }
 
-    /// The next part; `None` when there are no more.
+    /// The next part; `None` at the end.
     pub async fn next(&mut self) -> Option<RelayPart> {
         poll_fn(|context| self.poll_next(context)).await
     }
@@ -53,7 +53,7 @@ impl RelayResponse {
         self.hands.poll_part(context)
     }
 
-    /// Waits for a part and takes what else is ready, so that it can go out in one write. Returns whether
+    /// Waits for a part and drains all that are ready, so that they are sent in one write. Returns whether
     /// there was any.
     pub async fn next_parts(&mut self, parts: &mut Vec<RelayPart>) -> bool {
         self.hands.next_parts(parts).await

@@ -1,6 +1,6 @@
-//! A relayed answer that somebody may come back for. Whoever speaks the caller's dialect hands in how a part
-//! looks on the wire; each frame gets a number and goes into the journal before anyone sees it, and reading
-//! it for the first time or again is the same call. The answer goes on for a while with nobody listening.
+//! A relayed response that can be resumed. The caller of this module supplies the encoder from parts to wire
+//! frames; each frame is numbered and journaled before it is published, and a first read and a resumed read
+//! are the same call. The response continues for the grace period without readers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use tracing::{error, warn};
 
 use super::RelayPart;
 use super::driver::RelayDriver;
-use crate::port::{Backend, JournalEntry, Journal, JournalError, EventKind, EncodedEvent};
+use crate::port::{Backend, EncodedEvent, EventKind, Journal, JournalEntry, JournalError};
 use crate::run::{RunBroadcast, Subscription};
 
-/// How an answer looks on the wire.
+/// Encodes a response in a wire format.
 pub trait FrameEncoder: Send + fmt::Debug {
-    /// The frames that show this part; none where it shows nothing.
+    /// Appends the frames of this part; none if the part has no wire form.
     fn part(&mut self, part: RelayPart, frames: &mut Vec<String>);
 
-    /// What stands behind the last part, if anything does. Behind an error there is no good end.
+    /// The final frame; may be empty. `good` is false after an error, which has no successful end.
     fn end(&mut self, good: bool) -> String;
 }
 
-/// An answer that is being journaled, with its first reader.
+/// A response that is being journaled, with its first reader.
 #[derive(Debug)]
 pub struct ResumableResponse {
     pub run: RunId,
@@ -34,7 +34,7 @@ pub struct ResumableResponse {
     pub frames: Subscription,
 }
 
-/// Journals the frames of an answer until it ends.
+/// Journals the frames of a response until it ends.
 #[derive(Debug)]
 pub(super) struct FrameJournaler {
     pub(super) hands: RelayDriver,
@@ -42,13 +42,13 @@ pub(super) struct FrameJournaler {
     pub(super) journal: Arc<dyn Journal>,
     pub(super) live: Arc<RunBroadcast>,
     pub(super) audience: ReaderTracker,
-    /// The server stops: leave the answer as it is; the next server ends it.
+    /// Server shutdown: the response is left open, and the next server ends it.
     pub(super) stop: CancellationToken,
-    /// Where the journal ends.
+    /// Last journaled offset.
     pub(super) offset: u64,
 }
 
-/// Who listens, and since when nobody does.
+/// Whether there are readers, and since when there are none.
 #[derive(Debug)]
 pub(super) struct ReaderTracker {
     live: Arc<RunBroadcast>,
@@ -57,7 +57,7 @@ pub(super) struct ReaderTracker {
 }
 
 impl ReaderTracker {
-    /// Nobody is there yet, and somebody is about to come.
+    /// Starts without readers; the grace period starts now.
     pub(super) fn new(live: Arc<RunBroadcast>, grace: Duration) -> Self {
         Self {
             live,
@@ -66,14 +66,14 @@ impl ReaderTracker {
         }
     }
 
-    /// Completes when nobody has listened for too long.
+    /// Completes when there was no reader for the grace period.
     async fn abandoned(&mut self) {
         loop {
-            let patience = self.alone_since.map(|since| since + self.grace);
+            let deadline = self.alone_since.map(|since| since + self.grace);
             tokio::select! {
                 biased;
-                here = self.live.wait_readers_changed() => self.alone_since = (!here).then(Instant::now),
-                () = until(patience) => return,
+                has_readers = self.live.wait_readers_changed() => self.alone_since = (!has_readers).then(Instant::now),
+                () = until(deadline) => return,
             }
         }
     }
@@ -90,14 +90,14 @@ impl FrameJournaler {
                 () = self.audience.abandoned() => false,
                 more = self.hands.next_parts(&mut parts) => more,
             };
-            let kept = match more {
+            let journaled = match more {
                 true => self.append(&mut parts).await,
                 false => self.finish().await,
             };
-            if let Err(error) = &kept {
+            if let Err(error) = &journaled {
                 self.log_journal_error(error);
             }
-            if !more || kept.is_err() {
+            if !more || journaled.is_err() {
                 break;
             }
         }
@@ -112,7 +112,7 @@ impl FrameJournaler {
         if frames.is_empty() {
             return Ok(());
         }
-        // Every event before the last is a frame, so a frame's number is its place.
+        // Every event before the last is a frame, so the frame number equals the offset.
         let numbered = (self.offset + 1..).zip(frames);
         let rendered = numbered.map(|(seq, body)| EncodedEvent {
             kind: EventKind::Chunk,
@@ -145,19 +145,21 @@ impl FrameJournaler {
 
     fn publish(&mut self, frames: Vec<EncodedEvent>) {
         let entries = (self.offset + 1..).zip(frames);
-        let entries: Vec<JournalEntry> = entries.map(|(offset, event)| JournalEntry { offset, event }).collect();
+        let entries: Vec<JournalEntry> = entries
+            .map(|(offset, event)| JournalEntry { offset, event })
+            .collect();
         self.offset = entries.last().map_or(self.offset, |entry| entry.offset);
         self.live.publish(entries);
     }
 
-    /// What is not in the journal must not be seen; readers find that there is no more.
+    /// A frame that is not journaled is never published; readers see the end of the stream.
     fn log_journal_error(&self, cause: &JournalError) {
         let run = self.hands.run;
         match cause {
             JournalError::Fenced(_) | JournalError::Ended(_) => {
-                warn!(%run, "somebody else has ended a relayed answer");
+                warn!(%run, "relayed response was ended by another writer");
             }
-            cause => error!(%run, error = %cause, "the journal refused a relayed answer"),
+            cause => error!(%run, error = %cause, "the journal rejected a relayed response"),
         }
     }
 }

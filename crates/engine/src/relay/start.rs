@@ -1,4 +1,5 @@
-//! How a relayed call begins: it is let in, entered in the accounts, and taken up.
+//! Start of a relayed call: admission, journal record, driver. The call is journaled before any upstream
+//! request is sent.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -10,20 +11,23 @@ use tenancy::Tenant;
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::driver::{DriverState, RelayDriver};
 use super::lifecycle::OpenRecord;
-use super::driver::{RelayDriver, DriverState};
-use super::resumable::{ReaderTracker, FrameJournaler};
-use super::{RelayedUnary, RelayMachine, RelayConfig, RelayRequest, RelayFailure, RelayResponse, FrameEncoder, ResumableResponse};
+use super::resumable::{FrameJournaler, ReaderTracker};
+use super::{
+    FrameEncoder, RelayConfig, RelayFailure, RelayMachine, RelayRequest, RelayResponse, RelayedUnary,
+    ResumableResponse,
+};
 use crate::admission::Admission;
 use crate::engine::Engine;
 use crate::fleet::BackendSelector;
-use crate::port::{Backend, LifecycleRecord, JournalError, NewRun};
+use crate::port::{Backend, JournalError, LifecycleRecord, NewRun};
 use crate::run::{ReadFrom, context};
 
 impl Engine {
-    /// Passes a conversation on. Resolves once a back-end has said something that can be shown, or with why
-    /// nobody could; an answer that is not streamed is whole by then. Dropping the future, or what comes of
-    /// it, hangs up.
+    /// Relays a chat request. Resolves when a back-end has produced output, or with the error if none could
+    /// answer; a response that is not streamed is complete by then. Dropping the future or the returned
+    /// response cancels the upstream calls.
     pub async fn relay(
         &self,
         tenant: &Tenant,
@@ -32,17 +36,17 @@ impl Engine {
     ) -> Result<RelayResponse, Box<RelayFailure>> {
         let streams = call.request.as_chat().is_some_and(ChatRequest::streams);
         let (upcoming, place) = self.admit(call, admission)?;
-        let mut hands = self.start(tenant, upcoming, place).await?;
+        let mut hands = self.start_relay(tenant, upcoming, place).await?;
         let backend = wait_first_part(&mut hands).await?;
         if !streams {
-            // Words that somebody waits for are not held back.
+            // Streamed output is not delayed.
             self.crowd.gather().await;
         }
         Ok(RelayResponse::new(hands, backend))
     }
 
-    /// The same for a caller who may come back: frames are journaled before they are seen. Dropping the
-    /// reader stops nothing; the answer goes on for the grace period.
+    /// Like [`Self::relay`], for a caller that may reconnect: frames are journaled before they are published.
+    /// Dropping the reader cancels nothing; the response continues for the grace period.
     pub async fn relay_resumable(
         &self,
         tenant: &Tenant,
@@ -52,9 +56,9 @@ impl Engine {
     ) -> Result<ResumableResponse, Box<RelayFailure>> {
         let (upcoming, place) = self.admit(call, admission)?;
         let (run, journal) = (upcoming.run, self.journal().clone());
-        let mut hands = self.start(tenant, upcoming, place).await?;
+        let mut hands = self.start_relay(tenant, upcoming, place).await?;
         let backend = wait_first_part(&mut hands).await?;
-        // From here on, the end stands behind the frames.
+        // From here on, the frame journaler writes the run's end, after the frames.
         hands.account = None;
         let attempts = hands.machine.attempts();
         let live = self.open_broadcast(tenant, run);
@@ -81,8 +85,8 @@ impl Engine {
         })
     }
 
-    /// Asks for something whose answer comes whole. Media that is not let in is refused before anything is
-    /// asked, and nothing is booked for it.
+    /// Performs a unary operation. Media that is refused fails the call before any request is sent and before
+    /// anything is journaled.
     pub async fn call(
         &self,
         tenant: &Tenant,
@@ -96,7 +100,7 @@ impl Engine {
         })?;
         let began = Instant::now();
         let (upcoming, place) = self.admit(call, admission)?;
-        let mut hands = self.start(tenant, upcoming, place).await?;
+        let mut hands = self.start_relay(tenant, upcoming, place).await?;
         poll_fn(|context| hands.poll_first(context)).await;
         match (hands.take_answer(), hands.backend()) {
             (Some(answer), Some(backend)) => Ok(RelayedUnary {
@@ -138,8 +142,8 @@ impl Engine {
         Ok((upcoming, place))
     }
 
-    /// Nobody is asked before the call is in the accounts.
-    async fn start(
+    /// The call is journaled before any upstream request is sent.
+    async fn start_relay(
         &self,
         tenant: &Tenant,
         upcoming: AdmittedCall,
@@ -200,7 +204,7 @@ impl Engine {
     }
 }
 
-/// A call that is let in and not begun.
+/// An admitted call that has not started.
 struct AdmittedCall {
     run: RunId,
     now_ms: u64,
@@ -221,16 +225,16 @@ impl AdmittedCall {
     }
 }
 
-/// What the journal keeps of the question: enough to tell what it was, and nothing that anyone wrote.
+/// The journaled summary of the request: operation and model, no content from the caller.
 fn command(request: &Request) -> String {
     json!({"relayed": request.operation().as_str(), "model": request.model()}).to_string()
 }
 
-/// Waits until there is something to show, and says who shows it.
+/// Waits for the first output and returns the back-end that produced it.
 async fn wait_first_part(hands: &mut RelayDriver) -> Result<Backend, Box<RelayFailure>> {
     poll_fn(|context| hands.poll_first(context)).await;
     match hands.backend() {
-        // Behind what was shown, an error is a part of its own.
+        // After output, an error is delivered as a part.
         Some(backend) if hands.has_output() => Ok(backend.clone()),
         _ => Err(failure(hands)),
     }
@@ -238,7 +242,7 @@ async fn wait_first_part(hands: &mut RelayDriver) -> Result<Backend, Box<RelayFa
 
 fn failure(hands: &RelayDriver) -> Box<RelayFailure> {
     let error = hands.machine.failure().cloned().unwrap_or_else(|| {
-        let message = "the back-end gave no answer";
+        let message = "no answer from the back-end";
         Error::new(ErrorKind::InvalidResponse, Phase::MidStream, message)
     });
     Box::new(RelayFailure {
@@ -256,12 +260,12 @@ fn refuse(run: RunId, error: Error) -> Box<RelayFailure> {
     })
 }
 
-/// What cannot be accounted for is not begun.
+/// A call that cannot be journaled is not started.
 fn journal_unavailable(error: &JournalError) -> Error {
     let kind = match error {
         JournalError::Full => ErrorKind::RateLimited,
         _ => ErrorKind::Internal,
     };
-    let message = "the call could not be entered in the accounts";
+    let message = "the journal rejected the call";
     Error::new(kind, Phase::BeforeSend, message)
 }

@@ -1,38 +1,38 @@
-//! A back-end as the router sees it: what it can do, and how it is doing.
+//! A back-end as the router sees it: abilities and current load.
 
 use std::collections::BTreeSet;
 
 use ir::Price;
 use ir::operation::{Feature, Operation, Transport};
 
-/// What does not change between two requests. An ability belongs to an instance, not to its kind.
+/// The constant part of an instance. Features belong to an instance, not to its kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     pub name: String,
     pub kind: String,
-    /// Which of its keys, where several share the name, and how many there are.
+    /// Number of the key, if several keys share the name, and the number of keys.
     pub key: u32,
     pub keys: u32,
-    /// The only model it answers with; `None` answers with any.
+    /// The only model it serves; `None` serves any.
     pub model: Option<String>,
     pub operations: BTreeSet<Operation>,
     pub features: BTreeSet<Feature>,
     pub transports: BTreeSet<Transport>,
-    /// Share of the work among equals; 0 takes no new work.
+    /// Share of the work in its pool; 0 accepts no new work.
     pub weight: u32,
-    /// Higher is tried first; equals form a pool.
+    /// Higher is tried first; equal priorities form a pool.
     pub priority: i32,
     pub region: Option<String>,
-    /// What its tokens cost, where it is known.
+    /// Price of its tokens, if known.
     pub price: Option<Price>,
-    /// Most calls at once.
+    /// Maximum number of concurrent calls.
     pub inflight_max: Option<u32>,
-    /// Why it cannot be called at all, such as a missing secret.
+    /// Why it cannot be called at all, for instance a missing secret.
     pub unavailable: Option<String>,
 }
 
 impl Candidate {
-    /// One that can do `operation` over HTTP, with usual weight and no ties.
+    /// A candidate for `operation` over HTTP with default weight and no restrictions.
     pub fn new(name: impl Into<String>, kind: impl Into<String>, operation: Operation) -> Self {
         Self {
             name: name.into(),
@@ -52,12 +52,12 @@ impl Candidate {
         }
     }
 
-    /// Price of a million tokens in and out together, to compare by.
+    /// Price of a million input and a million output tokens together, for comparison.
     pub fn price_usd(&self) -> Option<f64> {
         self.price?.together_usd()
     }
 
-    /// The same on every machine for ever, and different for each key of one name.
+    /// Stable across machines and versions, and different for each key of one name.
     pub(super) fn hash(&self) -> u64 {
         let name = super::score::hash(self.name.as_bytes());
         match self.key {
@@ -67,14 +67,14 @@ impl Candidate {
     }
 }
 
-/// How an instance is doing right now.
+/// Current load and health of an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadSnapshot {
     pub inflight: u32,
     /// Time to the first token, smoothed; `None` before the first answer.
     pub latency_ms: Option<f64>,
-    /// The circuit is open: the last calls failed.
+    /// The breaker is open: the last calls failed.
     pub tripped: bool,
-    /// For how long it has said that it takes no more; 0 when it does.
+    /// Remaining time of a rate limit; 0 if there is none.
     pub limited_ms: u64,
 }

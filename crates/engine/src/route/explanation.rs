@@ -1,4 +1,4 @@
-//! Why a plan is what it is, made only when somebody asks: on failure, for `--explain`, in a trace.
+//! Why a plan is what it is; computed only on request: on failure, for `--explain`, in a trace.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::candidate::LoadSnapshot;
 use super::filter::{Rejection, reject};
 use super::order::{best, rank};
-use super::plan::{PlanInput, HostPolicy};
+use super::plan::{HostPolicy, PlanInput};
 use super::policy::Policy;
 use super::pool::CandidateIndex;
 
@@ -16,25 +16,25 @@ pub struct Explanation {
     pub policy: Policy,
     pub seed: u64,
     pub turn: u64,
-    /// In the order in which they are to be tried.
+    /// In the order in which they are tried.
     pub selected: Vec<Selected>,
     pub rejected: Vec<(String, Rejection)>,
 }
 
-/// One back-end that is in the plan, with the numbers that put it there.
+/// A back-end in the plan, with the values that determine its rank.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Selected {
-    /// Its place among the candidates.
+    /// Index of the candidate.
     #[serde(skip)]
     pub index: usize,
     pub name: String,
     pub kind: String,
-    /// Which of its keys.
+    /// Number of its key.
     pub key: u32,
     pub model: Option<String>,
     pub priority: i32,
     pub weight: u32,
-    /// Smaller is better; what it measures depends on the policy.
+    /// Smaller is better; the unit depends on the policy.
     pub score: f64,
     pub lacks: Vec<String>,
     pub preferred: bool,
@@ -43,7 +43,7 @@ pub struct Selected {
 }
 
 impl Explanation {
-    /// Back-end to why it was left out.
+    /// Reason of the rejection per back-end.
     pub fn reasons(&self) -> BTreeMap<String, String> {
         let rejected = self.rejected.iter();
         rejected
@@ -51,7 +51,12 @@ impl Explanation {
             .collect()
     }
 
-    pub fn of(pool: &CandidateIndex, signals: &[LoadSnapshot], facts: &PlanInput<'_>, host: &HostPolicy) -> Self {
+    pub fn of(
+        pool: &CandidateIndex,
+        signals: &[LoadSnapshot],
+        facts: &PlanInput<'_>,
+        host: &HostPolicy,
+    ) -> Self {
         let healthy = LoadSnapshot::default();
         let mut rejected = Vec::new();
         let mut places = Vec::new();

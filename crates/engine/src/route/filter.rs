@@ -1,15 +1,15 @@
-//! Who is eligible at all. Every refusal has one reason, the first that applies, cheapest first.
+//! Eligibility of candidates. A rejection has one reason, the first that applies, cheapest check first.
 
 use std::fmt;
 
 use ir::operation::{Feature, Operation, Transport};
 
 use super::candidate::{Candidate, LoadSnapshot};
-use super::plan::{PlanInput, HostPolicy};
+use super::plan::{HostPolicy, PlanInput};
 use super::policy::Policy;
 use super::pool::CandidateKey;
 
-/// Why a candidate was left out.
+/// Why a candidate is not eligible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
     Unavailable(String),
@@ -34,21 +34,21 @@ impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unavailable(reason) => write!(f, "unavailable: {reason}"),
-            Self::Drained => f.write_str("takes no new work (weight 0)"),
-            Self::Operation(operation) => write!(f, "cannot do {}", operation.as_str()),
+            Self::Drained => f.write_str("drained (weight 0)"),
+            Self::Operation(operation) => write!(f, "does not support {}", operation.as_str()),
             Self::Feature(feature) => write!(f, "lacks {feature}"),
             Self::Transport(transport) => write!(f, "cannot be reached over {transport}"),
             Self::NotAllowed => f.write_str("not on the allow-list"),
             Self::Denied => f.write_str("on the deny-list"),
-            Self::NotRequested => f.write_str("another back-end was asked for by name"),
-            Self::DifferentModel(model) => write!(f, "answers only with {model}"),
-            Self::BreakerOpen => f.write_str("its last calls failed (circuit open)"),
-            Self::Busy(limit) => write!(f, "{limit} calls are already under way"),
+            Self::NotRequested => f.write_str("the request names another back-end"),
+            Self::DifferentModel(model) => write!(f, "serves only {model}"),
+            Self::BreakerOpen => f.write_str("its last calls failed (breaker open)"),
+            Self::Busy(limit) => write!(f, "{limit} calls already in flight"),
             Self::AlreadyTried => f.write_str("already tried for this request"),
-            Self::ModelRefused(model) => write!(f, "{model} has refused this request elsewhere"),
-            Self::RateLimited(ms) => write!(f, "takes no more calls for {ms} ms"),
+            Self::ModelRefused(model) => write!(f, "{model} refused this request on another back-end"),
+            Self::RateLimited(ms) => write!(f, "rate limited for {ms} ms"),
             Self::ModelNotAllowed => f.write_str("its model is not allowed for this caller"),
-            Self::MirrorOnly => f.write_str("gets copies only (mirror)"),
+            Self::MirrorOnly => f.write_str("receives mirror copies only"),
         }
     }
 }
@@ -64,7 +64,7 @@ pub(super) fn reject(
         .or_else(|| momentary(index, candidate, signals, facts))
 }
 
-/// What no time will change.
+/// Reasons that do not change over time.
 fn fixed(candidate: &Candidate, marks: &CandidateKey, facts: &PlanInput<'_>) -> Option<Rejection> {
     if let Some(reason) = &candidate.unavailable {
         return Some(Rejection::Unavailable(reason.clone()));
@@ -77,8 +77,9 @@ fn fixed(candidate: &Candidate, marks: &CandidateKey, facts: &PlanInput<'_>) -> 
     if let Some(operation) = operation {
         return Some(Rejection::Operation(*operation));
     }
-    let lacking =
-        |feature: &&Feature| !candidate.features.contains(feature) && !facts.optional_features.contains(feature);
+    let lacking = |feature: &&Feature| {
+        !candidate.features.contains(feature) && !facts.optional_features.contains(feature)
+    };
     if !facts.wanted.is_met(candidate, marks)
         && let Some(feature) = needs.required_features.iter().find(lacking)
     {
@@ -91,14 +92,14 @@ fn fixed(candidate: &Candidate, marks: &CandidateKey, facts: &PlanInput<'_>) -> 
     if let Some(transport) = unreachable {
         return Some(Rejection::Transport(transport.clone()));
     }
-    // A back-end without a model of its own answers with any.
+    // A back-end without a configured model serves any.
     match (&candidate.model, facts.model) {
         (Some(own), Some(asked)) if own != asked => Some(Rejection::DifferentModel(own.clone())),
         _ => None,
     }
 }
 
-/// The host's lists are final; the request's can only narrow them.
+/// The host's lists are binding; the request's can only narrow them.
 fn listed(candidate: &Candidate, facts: &PlanInput<'_>, host: &HostPolicy) -> Option<Rejection> {
     let name = &candidate.name;
     let hints = facts.hints;
@@ -110,7 +111,7 @@ fn listed(candidate: &Candidate, facts: &PlanInput<'_>, host: &HostPolicy) -> Op
     if !allowed(&host.allowlist) || !allowed(&hints.backend_allowlist) {
         return Some(Rejection::NotAllowed);
     }
-    // A model that nobody names could be any.
+    // An unnamed model could be any.
     let model = candidate.model.as_deref().or(facts.model);
     let allowed = |models: &[String]| model.is_some_and(|model| models.iter().any(|one| one == model));
     if facts.models.is_some_and(|models| !allowed(models)) {
@@ -126,8 +127,13 @@ fn listed(candidate: &Candidate, facts: &PlanInput<'_>, host: &HostPolicy) -> Op
     }
 }
 
-/// What may be different in a moment.
-fn momentary(index: usize, candidate: &Candidate, signals: &LoadSnapshot, facts: &PlanInput<'_>) -> Option<Rejection> {
+/// Reasons that can change at any time.
+fn momentary(
+    index: usize,
+    candidate: &Candidate,
+    signals: &LoadSnapshot,
+    facts: &PlanInput<'_>,
+) -> Option<Rejection> {
     if candidate.weight == 0 {
         return Some(Rejection::Drained);
     }

@@ -1,6 +1,6 @@
-//! Which back-end gets a request, and why. Pure: a snapshot of the candidates, the request's needs and a
-//! seed go in; an order of back-ends and a reason for every one left out come back. The same inputs give the
-//! same plan, so that any decision can be replayed.
+//! Routing: which back-end gets a request, and why. Inputs are a snapshot of the candidates, the request's
+//! requirements and a seed; the result is an order of back-ends and a reason for every excluded one. No IO
+//! and deterministic, so that any decision can be replayed.
 
 mod candidate;
 mod explanation;
@@ -17,7 +17,7 @@ pub use explanation::{Explanation, Selected};
 pub use filter::Rejection;
 pub(crate) use needs::needs;
 pub(crate) use plan::choose_policy;
-pub use plan::{PlanInput, HostPolicy, RoutePlan, plan};
+pub use plan::{HostPolicy, PlanInput, RoutePlan, plan};
 pub use policy::{HashKey, Policy, PolicyError};
 pub use pool::{CandidateIndex, FeatureMask};
 pub use score::draw;

@@ -1,5 +1,6 @@
-//! What a request needs of a back-end beyond the operation itself. Who writes down what was said hears, and who
-//! reads aloud speaks: to be declared for the operation is enough, and says nothing about conversations.
+//! Requirements of a request beyond the operation itself. Transcription implies audio input and speech
+//! implies audio output: the declared operation is enough, and the chat features of the same name are not
+//! required.
 
 use ir::Request;
 use ir::envelope::Requirements;

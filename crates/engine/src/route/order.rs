@@ -1,5 +1,5 @@
-//! The order in which eligible back-ends are tried: preferred ones, then higher priority, then those that
-//! lack least, then what the policy says. Only as many as a run may ever try are sorted out of the crowd.
+//! Rank of eligible back-ends: preferred ones, then higher priority, then fewest missing optional features,
+//! then the score of the policy. Only as many as a run may try are sorted.
 
 use std::cmp::Ordering;
 
@@ -10,18 +10,18 @@ use super::pool::CandidateKey;
 use super::score::{draw, mix, policy_score};
 use crate::limits;
 
-/// One eligible candidate with what decides its place.
+/// The sort key of an eligible candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SortKey {
     pub(super) index: usize,
-    /// Features it lacks that the request can do without.
+    /// Number of missing optional features.
     pub(super) missing_optional: usize,
-    /// Position among the preferred, or behind them all.
+    /// Position among the preferred back-ends; larger than all of them if not preferred.
     pub(super) preference: usize,
     pub(super) far: bool,
     pub(super) priority: i32,
     pub(super) score: f64,
-    /// Breaks ties, so that equals share the work.
+    /// Breaks ties, so that equal candidates share the work.
     pub(super) tie: f64,
 }
 
@@ -37,10 +37,15 @@ impl SortKey {
             .then(self.index.cmp(&other.index))
     }
 
-    /// Whether two stand in the same pool, where only the policy tells them apart.
+    /// Whether two candidates are in the same pool, where only the policy distinguishes them.
     fn same_pool(&self, other: &Self) -> bool {
         (self.missing_optional, self.preference, self.priority, self.far)
-            == (other.missing_optional, other.preference, other.priority, other.far)
+            == (
+                other.missing_optional,
+                other.preference,
+                other.priority,
+                other.far,
+            )
     }
 }
 
@@ -67,7 +72,7 @@ pub(super) fn rank(
     }
 }
 
-/// The best places in order, at most [`limits::ATTEMPTS_MAX`] of them.
+/// The best candidates in order, at most [`limits::ATTEMPTS_MAX`].
 pub(super) fn best(
     mut places: Vec<SortKey>,
     candidates: &[Candidate],
@@ -84,11 +89,11 @@ pub(super) fn best(
     places
 }
 
-/// Into so many parts a turn can be divided evenly among keys, whether they are two or ten.
+/// Slots per unit of weight: divisible by every number of keys from one to ten.
 const KEY_PARTS: u64 = 2_520;
 
-/// The two policies that take turns need to see their whole pool: who begins follows from the turn, the
-/// others follow in the order of the list.
+/// The two round-robin policies require the complete pool: the turn selects the first candidate, the others
+/// follow in configured order.
 fn rotate(places: &mut [SortKey], candidates: &[Candidate], policy: &Policy, facts: &PlanInput<'_>) {
     let weighted = match policy {
         Policy::RoundRobin => false,
@@ -105,7 +110,7 @@ fn rotate(places: &mut [SortKey], candidates: &[Candidate], policy: &Policy, fac
     let in_pool: Vec<usize> = (0..places.len())
         .filter(|at| places[*at].same_pool(&first))
         .collect();
-    // The keys of one back-end share its turns.
+    // The keys of one back-end share its slots.
     let width = |at: usize| {
         let candidate = &candidates[places[at].index];
         let weight = if weighted { u64::from(candidate.weight) } else { 1 };
@@ -130,8 +135,8 @@ fn rotate(places: &mut [SortKey], candidates: &[Candidate], policy: &Policy, fac
     }
 }
 
-/// Turn to slot: within every `total` turns each slot is met once, and neighbours in time are far apart, so
-/// that a heavy back-end is not called many times in a row.
+/// Maps turn to slot: every `total` turns visit each slot once, and consecutive turns are far apart, so that
+/// a candidate with a large weight is not called many times in a row.
 fn spread(turn: u64, total: u64) -> u64 {
     if total == 0 {
         return 0;
@@ -147,7 +152,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// A key for things that are to stay together.
+/// Hash of an affinity key.
 pub(super) fn affinity(text: &str) -> u64 {
     mix(super::score::hash(text.as_bytes()))
 }

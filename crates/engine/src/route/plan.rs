@@ -1,4 +1,4 @@
-//! The plan for one request.
+//! The route plan of one request.
 
 use ir::envelope::{Requirements, RoutingHints};
 use ir::error::{Error, ErrorKind, Phase, RoutingFailure};
@@ -12,7 +12,7 @@ use super::order::{affinity, best, rank};
 use super::policy::{HashKey, Policy};
 use super::pool::{CandidateIndex, FeatureMask};
 
-/// What the person who runs this allows. A request may choose within it, never beyond.
+/// The operator's restrictions. A request can narrow them, never extend them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostPolicy {
     pub policy: Option<Policy>,
@@ -20,48 +20,48 @@ pub struct HostPolicy {
     pub denylist: Option<Vec<String>>,
 }
 
-/// What decides about one request. Borrowed from it, except for the dice.
+/// Inputs of a plan, borrowed from the request except for seed and turn.
 #[derive(Clone, Debug)]
 pub struct PlanInput<'r> {
     pub needs: &'r Requirements,
     pub hints: &'r RoutingHints,
     pub model: Option<&'r str>,
     pub region: Option<&'r str>,
-    /// The needed features, in bits.
+    /// The required features as bits.
     pub wanted: FeatureMask<'r>,
-    /// Needed features that the request can do without, at a price.
+    /// Required features that the request permits to be missing, with an adaptation.
     pub optional_features: Vec<&'r Feature>,
-    /// Candidates that already failed this request, by their place.
+    /// Candidates that failed this request, by index.
     pub tried: &'r [usize],
-    /// Models that already refused this request.
+    /// Models that refused this request.
     pub excluded_models: &'r [String],
-    /// The only models that the caller may be answered by.
+    /// The only models that the caller may use.
     pub models: Option<&'r [String]>,
-    /// The only back-end that will do, whatever the request says.
+    /// The only back-end that may be used, regardless of the request.
     pub only: Option<&'r str>,
     pub policy: Policy,
-    /// Decides among equals; kept, so that the plan can be made again.
+    /// Breaks ties; recorded, so that the plan can be reproduced.
     pub seed: u64,
-    /// Counts requests, for policies that take turns.
+    /// Counts requests, for round-robin policies.
     pub turn: u64,
-    /// What stays together under `consistent_hash`.
+    /// Hash of the affinity key of `consistent_hash`.
     pub affinity: u64,
 }
 
 impl<'r> PlanInput<'r> {
-    /// `needs` is [`Request::needs`], which the caller keeps.
+    /// `needs` is [`Request::needs`], owned by the caller.
     ///
-    /// Fails if the request asks for a policy that does not exist.
+    /// Fails if the request names an unknown policy.
     pub fn of(request: &'r Request, needs: &'r Requirements, host: &HostPolicy) -> Result<Self, Error> {
-        let draws = request.operation() == Operation::ImageGeneration;
+        let is_image_request = request.operation() == Operation::ImageGeneration;
         let may_lack = needs.required_features.iter().filter(|feature| {
-            let made_good =
+            let can_adapt =
                 is_degradable(feature) || **feature == Feature::Tools && can_prompt_tools(request);
             match request.degradation_for(feature) {
                 Degradation::Strict => false,
-                Degradation::Warn => made_good,
-                // A picture that is to be changed is let go only by who has said that anything may be.
-                Degradation::Allow => made_good || draws && **feature == Feature::ImageInput,
+                Degradation::Warn => can_adapt,
+                // An input image is dropped only if the request permits any degradation.
+                Degradation::Allow => can_adapt || is_image_request && **feature == Feature::ImageInput,
             }
         });
         let policy = choose_policy(request, host)?;
@@ -94,7 +94,7 @@ impl<'r> PlanInput<'r> {
     }
 }
 
-/// Back-ends in the order in which they are to be tried.
+/// Back-ends in the order in which they are tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoutePlan {
     /// Indices into the candidates; never empty.
@@ -103,8 +103,13 @@ pub struct RoutePlan {
     pub seed: u64,
 }
 
-/// Plans, or says who was asked and why nobody fits.
-pub fn plan(pool: &CandidateIndex, signals: &[LoadSnapshot], facts: &PlanInput<'_>, host: &HostPolicy) -> Result<RoutePlan, Error> {
+/// Computes the plan, or the error with the reason for each rejected back-end.
+pub fn plan(
+    pool: &CandidateIndex,
+    signals: &[LoadSnapshot],
+    facts: &PlanInput<'_>,
+    host: &HostPolicy,
+) -> Result<RoutePlan, Error> {
     let healthy = LoadSnapshot::default();
     let signals_of = |index: usize| signals.get(index).unwrap_or(&healthy);
     let mut places = Vec::with_capacity(pool.candidates().len());
@@ -115,7 +120,7 @@ pub fn plan(pool: &CandidateIndex, signals: &[LoadSnapshot], facts: &PlanInput<'
         }
     }
     if places.is_empty() {
-        return Err(nobody(&Explanation::of(pool, signals, facts, host), facts));
+        return Err(no_candidate(&Explanation::of(pool, signals, facts, host), facts));
     }
     let order = best(places, pool.candidates(), &facts.policy, facts);
     Ok(RoutePlan {
@@ -125,9 +130,9 @@ pub fn plan(pool: &CandidateIndex, signals: &[LoadSnapshot], facts: &PlanInput<'
     })
 }
 
-/// The kind says whether anybody could ever do this: a missing ability is the caller's to mend, a busy or
-/// broken back-end is not.
-fn nobody(explanation: &Explanation, facts: &PlanInput<'_>) -> Error {
+/// The error kind states whether any back-end could ever serve the request: a missing feature is a client
+/// error, a busy or failing back-end is not.
+fn no_candidate(explanation: &Explanation, facts: &PlanInput<'_>) -> Error {
     let rejections = || explanation.rejected.iter().map(|(_, rejection)| rejection);
     let incapable = |rejection: &Rejection| {
         matches!(
@@ -137,16 +142,18 @@ fn nobody(explanation: &Explanation, facts: &PlanInput<'_>) -> Error {
     };
     let (kind, message) = if explanation.rejected.is_empty() {
         (ErrorKind::NotEnabled, String::from("no back-end is configured"))
-    } else if rejections().all(incapable) || rejections().any(is_blind) && !rejections().any(is_momentary) {
+    } else if rejections().all(incapable)
+        || rejections().any(is_missing_feature) && !rejections().any(is_momentary)
+    {
         (
             ErrorKind::Unsupported,
-            String::from("no back-end can do what this request needs"),
+            String::from("no back-end supports what this request requires"),
         )
-    } else if rejections().any(is_full) {
-        // Some could, only not at the moment.
+    } else if rejections().any(is_at_limit) {
+        // Some are suitable, but not at the moment.
         (
             ErrorKind::RateLimited,
-            String::from("every back-end that could answer takes no more calls"),
+            String::from("every suitable back-end is busy or rate limited"),
         )
     } else {
         (
@@ -177,21 +184,21 @@ fn nobody(explanation: &Explanation, facts: &PlanInput<'_>) -> Error {
     error
 }
 
-/// It could be asked, and lacks what it takes.
-fn is_blind(rejection: &Rejection) -> bool {
+/// Suitable except for a missing feature.
+fn is_missing_feature(rejection: &Rejection) -> bool {
     matches!(rejection, Rejection::Feature(_))
 }
 
-/// It may be different in a moment.
+/// A reason that can change at any time.
 fn is_momentary(rejection: &Rejection) -> bool {
-    matches!(rejection, Rejection::BreakerOpen | Rejection::AlreadyTried) || is_full(rejection)
+    matches!(rejection, Rejection::BreakerOpen | Rejection::AlreadyTried) || is_at_limit(rejection)
 }
 
-fn is_full(rejection: &Rejection) -> bool {
+fn is_at_limit(rejection: &Rejection) -> bool {
     matches!(rejection, Rejection::Busy(_) | Rejection::RateLimited(_))
 }
 
-/// The request's policy where it names one that the host lets it choose, else the host's, else the usual one.
+/// The request's policy if the host permits it, else the host's, else the default.
 pub(crate) fn choose_policy(request: &Request, host: &HostPolicy) -> Result<Policy, Error> {
     let asked = request.policy.as_ref().map(Policy::try_from).transpose();
     let asked = asked.map_err(|error| Error::invalid_request(error.to_string()))?;
@@ -201,7 +208,7 @@ pub(crate) fn choose_policy(request: &Request, host: &HostPolicy) -> Result<Poli
         .unwrap_or_else(|| Policy::default_for(request.operation())))
 }
 
-/// Features whose lack can be made good, in worse quality and said so.
+/// Features that can be replaced by an adaptation, with lower quality and a warning.
 fn is_degradable(feature: &Feature) -> bool {
     matches!(
         feature,
@@ -220,8 +227,8 @@ fn is_degradable(feature: &Feature) -> bool {
     )
 }
 
-/// Whether tools can be described in the prompt instead: not those that a provider runs itself, nor where a
-/// request insists on a back-end that calls them.
+/// Whether tools can be emulated: not those that a provider executes, and not if the request requires native
+/// tool calling.
 fn can_prompt_tools(request: &Request) -> bool {
     let insists = request.requirements.required_features.contains(&Feature::Tools);
     let own = |tool: &ir::ToolSpec| tool.hosted.is_none();

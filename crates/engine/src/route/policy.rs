@@ -1,10 +1,11 @@
-//! How one of several eligible back-ends is chosen.
+//! Policies that select one of several eligible back-ends.
 
 use ir::envelope::PolicySpec;
 use ir::operation::Operation;
 use serde_json::{Value, json};
 
-/// A policy with its arguments. The three that start more than one call exist only where the host allows it.
+/// A policy with its arguments. Policies that start more than one call are available only if the host
+/// configures them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policy {
     RoundRobin,
@@ -15,23 +16,24 @@ pub enum Policy {
     ConsistentHash(HashKey),
     Priority,
     Cost,
-    /// Start the next after `delay_ms` without a first token, up to `k` at once; the first to speak wins.
+    /// Start the next call after `delay_ms` without a first token, up to `k` in parallel; the first with
+    /// output is used.
     Hedged {
         k: u32,
         delay_ms: u64,
     },
-    /// A copy goes to another back-end; its answer is recorded, never returned.
+    /// A copy is sent to another back-end; its answer is recorded, never returned.
     Mirror {
         to: String,
     },
 }
 
-/// What stays together on one back-end.
+/// The affinity key of `consistent_hash`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashKey {
     Session,
     Task,
-    /// The beginning of the prompt, so that prompt caches stay warm.
+    /// The start of the prompt, so that prompt caches stay warm.
     Prefix,
 }
 
@@ -45,7 +47,7 @@ impl HashKey {
     }
 }
 
-/// A policy that cannot be had, and why.
+/// An invalid policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     #[error("unknown routing policy `{name}`; known: {known}", known = NAMES.join(", "))]
@@ -55,7 +57,7 @@ pub enum PolicyError {
         policy: &'static str,
         argument: &'static str,
     },
-    #[error("routing policy `{policy}` cannot have `{argument}` = {value}")]
+    #[error("routing policy `{policy}` does not accept `{argument}` = {value}")]
     Invalid {
         policy: &'static str,
         argument: &'static str,
@@ -80,7 +82,7 @@ const HEDGE_K_MAX: u64 = 8;
 const HEDGE_DELAY_MS: u64 = 50;
 
 impl Policy {
-    /// What is used where nobody chose.
+    /// The default where no policy is configured.
     pub fn default_for(operation: Operation) -> Self {
         match operation {
             Operation::ChatCompletions => Self::EwmaLatency,
@@ -105,7 +107,7 @@ impl Policy {
         }
     }
 
-    /// As it is written where policies are chosen.
+    /// As written in requests and configuration.
     pub fn spec(&self) -> PolicySpec {
         let name = String::from(self.name());
         let arguments = match self {
@@ -120,7 +122,7 @@ impl Policy {
         }
     }
 
-    /// Whether it starts more calls than one: a request may not ask for that by itself.
+    /// Whether it starts more than one call: a request may not select such a policy by itself.
     pub fn fans_out(&self) -> bool {
         matches!(self, Self::Hedged { .. } | Self::Mirror { .. })
     }

@@ -1,5 +1,5 @@
-//! The candidates of a fleet with what can be known of them once and for all: their features as bits and the
-//! hash of their names. Planning among a thousand then touches a few words for each.
+//! The candidates of a fleet with precomputed keys: features as bits and hashes of names. Planning among a
+//! thousand candidates then reads a few words for each.
 
 use std::sync::LazyLock;
 
@@ -7,13 +7,13 @@ use ir::operation::Feature;
 
 use super::candidate::Candidate;
 
-/// Every feature that has a bit; words beyond the vocabulary are compared as words.
+/// Every feature that has a bit; unknown features are compared as strings.
 static KNOWN: LazyLock<Vec<Feature>> = LazyLock::new(Feature::all);
 
 #[derive(Clone, Debug)]
 pub struct CandidateIndex {
     candidates: Vec<Candidate>,
-    /// Beside the candidates.
+    /// Parallel to the candidates.
     marks: Vec<CandidateKey>,
 }
 
@@ -47,15 +47,15 @@ impl CandidateIndex {
     }
 }
 
-/// What a request needs, in the same bits.
+/// The features of a request as bits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeatureMask<'r> {
-    /// All that it needs, or would rather have.
+    /// Required and preferred features.
     all: u64,
-    /// The part that it cannot do without.
-    firm: u64,
-    /// Words that have no bit.
-    words: Vec<&'r Feature>,
+    /// Features that must not be missing.
+    mandatory: u64,
+    /// Features without a bit.
+    unknown: Vec<&'r Feature>,
 }
 
 impl<'r> FeatureMask<'r> {
@@ -63,11 +63,11 @@ impl<'r> FeatureMask<'r> {
         let mut wanted = Self::default();
         for feature in needed {
             match bit(feature) {
-                0 => wanted.words.push(feature),
+                0 => wanted.unknown.push(feature),
                 bit => {
                     wanted.all |= bit;
                     if !may_lack.contains(&feature) {
-                        wanted.firm |= bit;
+                        wanted.mandatory |= bit;
                     }
                 }
             }
@@ -75,23 +75,23 @@ impl<'r> FeatureMask<'r> {
         wanted
     }
 
-    /// What nobody is left out for, and what counts among those who are left.
+    /// Adds preferred features: they exclude no candidate, but count in the ranking.
     #[must_use]
     pub(super) fn with_optional(mut self, preferred: impl Iterator<Item = &'r Feature>) -> Self {
         self.all |= bits(preferred);
         self
     }
 
-    /// Whether it has all that cannot be done without. Unknown words never can.
+    /// Whether the candidate has all mandatory features. Unknown features are compared as strings.
     pub(super) fn is_met(&self, candidate: &Candidate, marks: &CandidateKey) -> bool {
-        self.firm & !marks.features == 0
+        self.mandatory & !marks.features == 0
             && self
-                .words
+                .unknown
                 .iter()
                 .all(|feature| candidate.features.contains(*feature))
     }
 
-    /// How much of it is lacking.
+    /// Number of missing features.
     pub(super) fn lacking(&self, marks: &CandidateKey) -> usize {
         (self.all & !marks.features).count_ones() as usize
     }
@@ -101,7 +101,7 @@ fn bits<'f>(features: impl IntoIterator<Item = &'f Feature>) -> u64 {
     features.into_iter().fold(0, |bits, feature| bits | bit(feature))
 }
 
-/// The bit of a feature; 0 for a word that has none.
+/// The bit of a feature; 0 for an unknown one.
 fn bit(feature: &Feature) -> u64 {
     let place = KNOWN.iter().position(|known| known == feature);
     match place {

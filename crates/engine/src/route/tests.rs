@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{
-    Candidate, Explanation, PlanInput, HashKey, HostPolicy, RoutePlan, Policy, PolicyError, CandidateIndex, Rejection, LoadSnapshot, plan,
+    Candidate, CandidateIndex, Explanation, HashKey, HostPolicy, LoadSnapshot, PlanInput, Policy,
+    PolicyError, Rejection, RoutePlan, plan,
 };
 
 fn chat(name: &str) -> Candidate {
@@ -23,7 +24,7 @@ fn request(model: Option<&str>) -> Request {
     Request::chat("req-1", chat)
 }
 
-/// Plans with a policy, a seed and a turn; names in order.
+/// Plans with a policy, a seed and a turn; returns names in order.
 struct Case {
     candidates: Vec<Candidate>,
     signals: Vec<LoadSnapshot>,
@@ -68,7 +69,7 @@ impl Case {
     }
 
     fn names(&self) -> Vec<&str> {
-        let plan = self.plan().expect("somebody is eligible");
+        let plan = self.plan().expect("a candidate is eligible");
         plan.order
             .iter()
             .map(|index| self.candidates[*index].name.as_str())
@@ -84,7 +85,7 @@ impl Case {
 }
 
 #[test]
-fn an_unbound_back_end_stays_eligible_beside_bound_ones() {
+fn back_end_without_model_is_eligible_with_bound_ones() {
     let mut bound = chat("bound");
     bound.model = Some(String::from("small"));
     let mut case = Case::new(vec![bound, chat("any")], Policy::Priority);
@@ -99,19 +100,19 @@ fn an_unbound_back_end_stays_eligible_beside_bound_ones() {
 }
 
 #[test]
-fn a_model_that_was_asked_for_is_never_replaced_by_another() {
+fn requested_model_is_never_replaced() {
     let mut bound = chat("bound");
     bound.model = Some(String::from("small"));
     let mut case = Case::new(vec![bound], Policy::Priority);
     case.request = request(Some("large"));
     assert_eq!(
-        case.plan().expect_err("it would answer with another model").kind,
+        case.plan().expect_err("it serves another model").kind,
         ErrorKind::NoCandidate
     );
 }
 
 #[test]
-fn nobody_slips_past_the_lists_however_many_there_are() {
+fn lists_apply_to_every_candidate() {
     let candidates: Vec<Candidate> = (0..2_000).map(|number| chat(&format!("b{number}"))).collect();
     let mut case = Case::new(candidates, Policy::WeightedRandom);
     case.host.denylist = Some((0..1_999).map(|number| format!("b{number}")).collect());
@@ -119,7 +120,7 @@ fn nobody_slips_past_the_lists_however_many_there_are() {
 }
 
 #[test]
-fn weight_zero_takes_no_new_work() {
+fn weight_zero_gets_no_requests() {
     let mut drained = chat("drained");
     drained.weight = 0;
     for policy in [
@@ -135,7 +136,7 @@ fn weight_zero_takes_no_new_work() {
 }
 
 #[test]
-fn a_request_narrows_what_the_host_allows_and_never_widens_it() {
+fn request_lists_only_narrow_host_lists() {
     let mut case = Case::new(vec![chat("a"), chat("b"), chat("c")], Policy::Priority);
     case.host.allowlist = Some(vec![String::from("a"), String::from("b")]);
     case.request.routing.backend_allowlist = Some(vec![String::from("b"), String::from("c")]);
@@ -144,13 +145,13 @@ fn a_request_narrows_what_the_host_allows_and_never_widens_it() {
     case.request.routing.backend = Some(String::from("c"));
     let error = case.plan().expect_err("c is not allowed by the host");
     assert_eq!(error.kind, ErrorKind::NoCandidate);
-    let search = error.search.expect("the search is told");
+    let search = error.search.expect("the routing failure is attached");
     assert_eq!(search.candidates_checked, ["a", "b", "c"]);
     assert_eq!(search.rejected_reasons["c"], "not on the allow-list");
 }
 
 #[test]
-fn a_request_cannot_start_more_calls_than_the_host_does() {
+fn request_cannot_select_a_fan_out_policy() {
     let mut case = Case::new(vec![chat("a"), chat("b")], Policy::LeastInflight);
     case.request.policy = Some(PolicySpec::Name(String::from("hedged")));
     assert_eq!(case.plan().expect("it plans").policy, Policy::LeastInflight);
@@ -159,7 +160,7 @@ fn a_request_cannot_start_more_calls_than_the_host_does() {
 }
 
 #[test]
-fn priority_makes_pools_and_preference_comes_before_it() {
+fn preference_ranks_before_priority() {
     let mut low = chat("low");
     low.priority = -1;
     let mut high = chat("high");
@@ -171,10 +172,10 @@ fn priority_makes_pools_and_preference_comes_before_it() {
 }
 
 #[test]
-fn a_missing_ability_is_told_apart_from_a_missing_back_end() {
+fn missing_feature_and_missing_back_end_have_different_errors() {
     let mut case = Case::new(vec![chat("blind")], Policy::Priority);
     case.request.requirements.required_features = BTreeSet::from([Feature::ImageInput]);
-    let error = case.plan().expect_err("nobody sees pictures");
+    let error = case.plan().expect_err("no candidate has image input");
     assert_eq!(
         (error.kind, error.cognitive_code()),
         (ErrorKind::Unsupported, "E4011")
@@ -185,18 +186,18 @@ fn a_missing_ability_is_told_apart_from_a_missing_back_end() {
     }];
     case.request.requirements.required_features.clear();
     assert_eq!(
-        case.plan().expect_err("it is broken").kind,
+        case.plan().expect_err("the breaker is open").kind,
         ErrorKind::NoCandidate
     );
     case.candidates.clear();
     assert_eq!(
-        case.plan().expect_err("nobody is there").kind,
+        case.plan().expect_err("there are no candidates").kind,
         ErrorKind::NotEnabled
     );
 }
 
 #[test]
-fn what_a_request_can_do_without_decides_the_order_and_not_the_choice() {
+fn optional_features_affect_order_not_eligibility() {
     let mut able = chat("able");
     able.features = BTreeSet::from([Feature::JsonSchema]);
     let mut case = Case::new(vec![chat("plain"), able], Policy::Priority);
@@ -208,7 +209,7 @@ fn what_a_request_can_do_without_decides_the_order_and_not_the_choice() {
 }
 
 #[test]
-fn tools_can_be_done_without_unless_somebody_insists_on_them() {
+fn tools_are_optional_unless_required() {
     let mut able = chat("able");
     able.features = BTreeSet::from([Feature::Tools]);
     let mut case = Case::new(vec![chat("plain"), able], Policy::Priority);
@@ -230,14 +231,14 @@ fn tools_can_be_done_without_unless_somebody_insists_on_them() {
     assert_eq!(case.names(), ["able"]);
     case.request.degradation = None;
     case.request.requirements.required_features = BTreeSet::from([Feature::Tools]);
-    assert_eq!(case.names(), ["able"], "whoever insists is taken at their word");
+    assert_eq!(case.names(), ["able"], "native tools were required");
     let hosted = ToolSpec::hosted(ir::Dialect::OpenaiResponses, json!({"type": "web_search"}));
     case.request = with(vec![own, hosted]);
-    assert_eq!(case.names(), ["able"], "nobody else runs a provider's tool");
+    assert_eq!(case.names(), ["able"], "only the provider executes its tools");
 }
 
 #[test]
-fn what_a_request_would_rather_have_decides_among_equals_and_leaves_nobody_out() {
+fn preferred_features_rank_equals_and_exclude_none() {
     let mut able = chat("able");
     able.features = able_features();
     let mut half = chat("half");
@@ -248,7 +249,7 @@ fn what_a_request_would_rather_have_decides_among_equals_and_leaves_nobody_out()
     assert_eq!(case.names(), ["able", "half", "plain"]);
     let explained = case.with(|facts| Explanation::of(&case.pool(), &[], facts, &case.host));
     assert_eq!(explained.selected[1].lacks, ["supports_image_input"]);
-    // What a person has configured weighs more.
+    // Configured priority ranks first.
     case.candidates[0].priority = 1;
     assert_eq!(case.names(), ["plain", "able", "half"]);
 }
@@ -258,7 +259,7 @@ fn able_features() -> BTreeSet<Feature> {
 }
 
 #[test]
-fn weighted_turns_are_exact_and_spread() {
+fn weighted_round_robin_is_exact_and_spread() {
     let weights = [("a", 5), ("b", 3), ("c", 2)];
     let candidates = weights.map(|(name, weight)| {
         let mut candidate = chat(name);
@@ -283,7 +284,7 @@ fn weighted_turns_are_exact_and_spread() {
 }
 
 #[test]
-fn a_weighted_draw_follows_the_weights() {
+fn weighted_random_follows_the_weights() {
     let mut heavy = chat("heavy");
     heavy.weight = 300;
     let mut case = Case::new(vec![heavy, chat("light")], Policy::WeightedRandom);
@@ -299,7 +300,7 @@ fn a_weighted_draw_follows_the_weights() {
 }
 
 #[test]
-fn taking_a_back_end_away_moves_only_its_own_keys() {
+fn removing_a_back_end_moves_only_its_keys() {
     let names = ["a", "b", "c", "d", "e"];
     let mut case = Case::new(names.map(chat).to_vec(), Policy::ConsistentHash(HashKey::Task));
     let mut fewer = Case::new(
@@ -335,7 +336,7 @@ fn latency_and_load_decide_under_ewma() {
 }
 
 #[test]
-fn policies_with_arguments_are_read_and_nonsense_is_refused() {
+fn policy_specs_are_parsed_or_refused() {
     let read = |value| Policy::try_from(&serde_json::from_value::<PolicySpec>(value).expect("a policy"));
     assert_eq!(read(json!("cost")), Ok(Policy::Cost));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What is asked of the engine, and the part of it that the journal keeps.
+//! Run requests, and the part of them that is stored in the journal.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use module::{Code, Module};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Run this module on this input.
+/// A request to run a module on an input.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
     pub module: Arc<Module>,
     pub input: Value,
     pub mode: RunMode,
     pub options: RunOptions,
-    /// What the caller should know from the start, such as a changed mode.
+    /// Warnings known before the start, such as a changed mode.
     pub warnings: Vec<Warning>,
 }
 
-/// How the answer is wanted.
+/// How the answer is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunMode {
-    /// Only the end matters; nobody will come back for the middle.
+    /// Only the terminal event is delivered.
     Sync,
     Stream,
 }
@@ -31,7 +31,7 @@ pub enum RunMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDisconnect {
-    /// Go on for the grace period.
+    /// Continue for the grace period.
     #[default]
     Keep,
     Cancel,
@@ -42,16 +42,16 @@ pub enum OnDisconnect {
 pub struct RunOptions {
     pub on_disconnect: OnDisconnect,
     pub progress: bool,
-    /// Overrides the module's own.
+    /// Overrides the chunk type of the module.
     pub chunk_type: Option<ChunkType>,
-    /// The model to ask for. A back-end that is bound to one keeps its own.
+    /// The requested model. A back-end that is bound to a model uses that one.
     pub model: Option<String>,
-    /// The only back-end that may answer; what the host does not allow stays out.
+    /// The only back-end that may answer; the host policy still applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
-    /// The run ends this long after its start, if the module's own limit does not end it before.
+    /// Time limit of the run, unless the module's limit is shorter.
     pub timeout_ms: Option<u64>,
-    /// The caller's place in a trace.
+    /// The caller's trace context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
 }
@@ -96,7 +96,7 @@ impl Warning {
     }
 }
 
-/// `_warnings`, if there is anything to warn of.
+/// `_warnings`, if there are any.
 pub(crate) fn warnings_annotation(warnings: &[Warning]) -> Map<String, Value> {
     let mut annotations = Map::new();
     if !warnings.is_empty() {
@@ -106,7 +106,7 @@ pub(crate) fn warnings_annotation(warnings: &[Warning]) -> Map<String, Value> {
     annotations
 }
 
-/// The command as it stands in the journal: enough to run it again, with the module found by name.
+/// The request as stored in the journal: sufficient for a rerun, with the module resolved by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredCommand {
     pub(crate) input: Value,
@@ -116,7 +116,7 @@ pub(crate) struct StoredCommand {
     /// The only models that may answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) models: Option<Vec<String>>,
-    /// Somebody may come back even for a whole answer.
+    /// The client may resume the run even in synchronous mode.
     #[serde(default)]
     pub(crate) resumable: bool,
 }

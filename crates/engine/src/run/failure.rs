@@ -1,14 +1,14 @@
-//! The end of a reply: what the contract says about it, as an envelope.
+//! Envelopes of failed runs, and the error body for an upstream error.
 
 use ir::{ErrorKind, Usage};
 use module::Code;
-use module::envelope::{EnvelopeBody, Envelope, ErrorBody, Meta};
+use module::envelope::{Envelope, EnvelopeBody, ErrorBody, Meta};
 use serde_json::{Map, Value, json};
 
 use super::command::RunMode;
 use crate::settings::Settings;
 
-/// A failure that the runtime states itself: sure of nothing, and risky.
+/// A failure reported by the runtime, with confidence 0 and high risk.
 pub(super) fn failure(error: ErrorBody, partial_data: Option<Map<String, Value>>) -> Envelope {
     Envelope {
         meta: Meta::of_failure(&error.message),
@@ -21,7 +21,12 @@ pub(super) fn failure(error: ErrorBody, partial_data: Option<Map<String, Value>>
 }
 
 /// The error of a run that no back-end could finish.
-pub(super) fn from_upstream_error(error: &ir::Error, content_sent: bool, mode: RunMode, settings: &Settings) -> ErrorBody {
+pub(super) fn from_upstream_error(
+    error: &ir::Error,
+    content_sent: bool,
+    mode: RunMode,
+    settings: &Settings,
+) -> ErrorBody {
     let code = match error.kind {
         ErrorKind::RateLimited => Code::E4002,
         ErrorKind::Timeout => match mode {
@@ -50,7 +55,7 @@ pub(super) fn from_upstream_error(error: &ir::Error, content_sent: bool, mode: R
     if let Some(search) = error.search.as_ref().filter(|_| code == Code::E4011) {
         body = body.detail("backends", json!(search.rejected_reasons));
     }
-    // Whoever is told to wait is told how long, even where the back-end did not say.
+    // E4002 always has a delay, even if the back-end sent none.
     let pause_ms = (code == Code::E4002).then_some(settings.retry_after_ms);
     if let Some(retry_after_ms) = error.retry_after_ms.or(pause_ms) {
         body = body.detail("retry_after_ms", retry_after_ms);

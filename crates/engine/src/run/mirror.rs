@@ -1,5 +1,5 @@
-//! Copies of requests for comparison: they delay nobody, nobody sees their answers, and they end with the
-//! server at the latest. How many there may be at once is the fleet's to say.
+//! Mirrored requests: copies for comparison. They delay no run, their answers are discarded, and they end
+//! with the server at the latest. The fleet limits their number.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,17 +24,17 @@ pub(crate) struct MirrorTasks {
 
 impl MirrorTasks {
     pub(crate) fn begin(&self, run: RunId, lease: InFlightGuard, fleet: Arc<Fleet>, events: EventStream) {
-        let patience = Duration::from_millis(fleet.settings().timeouts.total_ms);
+        let limit = Duration::from_millis(fleet.settings().timeouts.total_ms);
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                _ = tokio::time::timeout(patience, run_mirror(run, lease, fleet, events)) => {}
+                _ = tokio::time::timeout(limit, run_mirror(run, lease, fleet, events)) => {}
             }
         });
     }
 
-    /// Drops whatever is under way.
+    /// Cancels all copies in flight.
     pub(crate) async fn stop(&self) {
         self.stop.cancel();
         self.tasks.close();
@@ -42,7 +42,7 @@ impl MirrorTasks {
     }
 }
 
-/// Hears a copy's answer to its end and keeps nothing but what it cost.
+/// Reads the answer to a copy to its end; only latency, size and usage are logged.
 async fn run_mirror(run: RunId, mut lease: InFlightGuard, fleet: Arc<Fleet>, mut events: EventStream) {
     let began = Instant::now();
     let mut bytes = 0;
@@ -74,11 +74,11 @@ async fn run_mirror(run: RunId, mut lease: InFlightGuard, fleet: Arc<Fleet>, mut
     let latency_ms = elapsed_ms();
     match failure {
         Some(error) => {
-            info!(%run, backend, latency_ms, kind = ?error.kind, "a mirrored request failed");
+            info!(%run, backend, latency_ms, kind = ?error.kind, "mirrored request failed");
             lease.fail(&error, began_ms + latency_ms);
         }
         None => {
-            info!(%run, backend, latency_ms, bytes, ?usage, "a mirrored request was answered");
+            info!(%run, backend, latency_ms, bytes, ?usage, "mirrored request completed");
             lease.succeed();
         }
     }

@@ -1,34 +1,34 @@
-//! One run, from command to last event. `machine` decides, purely; `task` carries out what it decides;
-//! `live` holds what readers of a running run need; `subscription` is how anyone reads, first time or
-//! again.
+//! One run, from request to terminal event. `machine` is the pure state machine and `task` its IO driver;
+//! `broadcast` is the in-memory fan-out to readers; `subscription` reads a run, from its start or a resume
+//! point.
 
-mod command;
-mod recovery;
 mod broadcast;
+mod command;
+mod failure;
 pub mod machine;
+mod mirror;
 mod preface;
 mod record;
+mod recovery;
 mod render;
-mod mirror;
 mod subscription;
 mod task;
 mod trace_store;
-mod failure;
 
-pub use command::{RunRequest, RunMode, OnDisconnect, RunOptions, Warning};
+pub use command::{OnDisconnect, RunMode, RunOptions, RunRequest, Warning};
 pub use preface::Preface;
-pub use record::{AttemptError, AttemptRecord, AttemptOutcome, AttemptRole, Trace};
+pub use record::{AttemptError, AttemptOutcome, AttemptRecord, AttemptRole, Trace};
 pub use render::{envelope, envelope_text};
 pub use subscription::{ReadFrom, ResumePoint, Subscription};
 pub use trace_store::TraceSink;
 
-pub(crate) use command::{StoredCommand, warnings_annotation};
-pub(crate) use recovery::{RecoveredRun, replay, interrupted_chunk};
 pub(crate) use broadcast::RunBroadcast;
+pub(crate) use command::{StoredCommand, warnings_annotation};
+pub(crate) use mirror::MirrorTasks;
 pub(crate) use preface::Opening;
 pub(crate) use record::context;
+pub(crate) use recovery::{RecoveredRun, interrupted_chunk, replay};
 pub(crate) use render::encode;
-pub(crate) use mirror::MirrorTasks;
 pub(crate) use subscription::RunSource;
 pub(crate) use task::RunTask;
 pub(crate) use trace_store::TraceStore;

@@ -1,6 +1,6 @@
-//! What happens in a run before anyone is asked, when it has to wait for its turn or its input holds media: the
-//! stream opens, the wait and the looks at media are told, and the run goes on with a request that carries the
-//! media, or ends there.
+//! What precedes the first attempt of a run that waits for a permit or has media in its input: the stream is
+//! opened, the wait and the inspection of media are reported as progress, and the run continues with a
+//! request that carries the media, or fails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,38 +14,38 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::command::{RunMode, Warning};
 use super::broadcast::RunBroadcast;
+use super::command::{RunMode, Warning};
 use super::machine::SentProgress;
 use super::render::encode;
 use super::subscription::opening_meta;
 use crate::admission::{Permit, Queue};
 use crate::limits;
 use crate::media::{MediaPipeline, PreparedMedia};
-use crate::port::{JournalEntry, Journal};
+use crate::port::{Journal, JournalEntry};
 
-/// How a run begins that was prepared before its machine started.
+/// Result of the preparation that precedes the machine.
 #[derive(Clone, Debug, Default)]
 pub struct Preface {
     /// The first chunk has been sent.
     pub(crate) opened: bool,
-    /// Why nobody is to be asked.
+    /// The error that ends the run before any back-end is called.
     pub(crate) refused: Option<Box<ErrorBody>>,
-    /// What was known too late for the first chunk.
+    /// Warnings found after the first chunk was sent.
     pub(crate) warnings: Vec<Warning>,
     pub(crate) media: Option<Box<MediaFacts>>,
-    /// How much of the run's time it took.
+    /// Duration of the preparation; it counts towards the time limit of the run.
     pub(crate) took_ms: u64,
 }
 
-/// What the meta of an answer says about the media that were looked at.
+/// Facts about inspected media, for the meta of the answer.
 #[derive(Clone, Debug)]
 pub(crate) struct MediaFacts {
     pub(crate) processed: Value,
     pub(crate) validation: Value,
 }
 
-/// A run's beginning, as far as it can be told and stopped.
+/// The preparation of a run: reports progress and can be cancelled.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) run: RunId,
@@ -56,16 +56,16 @@ pub(crate) struct Opening {
     pub(crate) progress: bool,
     /// `_warnings`, as the first chunk carries them.
     pub(crate) annotations: Map<String, Value>,
-    /// Another server has sent the first chunk already.
+    /// Set if an earlier server has sent the first chunk already.
     pub(crate) inherited: Option<SentProgress>,
-    /// This one has.
+    /// This server has sent the first chunk.
     pub(crate) opened: bool,
     pub(crate) deadline_ms: u64,
     pub(crate) stop: CancellationToken,
 }
 
 impl Opening {
-    /// Makes the media of a run ready; `None` when the server stops meanwhile.
+    /// Prepares the media of a run; `None` if the server stops meanwhile.
     pub(crate) async fn prepare(
         &mut self,
         desk: &MediaPipeline,
@@ -73,7 +73,7 @@ impl Opening {
         input: &Map<String, Value>,
     ) -> Option<(Preface, PreparedMedia)> {
         let began = Instant::now();
-        self.open("the media is being looked at").await;
+        self.open("inspecting media").await;
         let mut preface = self.preface();
         let watched = self.watch(desk, module, input).await?;
         preface.took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -93,10 +93,10 @@ impl Opening {
         }
     }
 
-    /// Waits for the turn of a run; `None` when the server stops meanwhile.
+    /// Waits for the permit of a run; `None` if the server stops meanwhile.
     pub(crate) async fn wait(&mut self, queue: Queue) -> Option<Result<Permit, Box<ErrorBody>>> {
-        self.open("the run waits for its turn").await;
-        self.tell("queue", String::from("others come first")).await;
+        self.open("queued").await;
+        self.tell("queue", String::from("waiting for a free slot")).await;
         let (stop, cancel) = (self.stop.clone(), self.live.cancel.clone());
         tokio::select! {
             biased;
@@ -108,7 +108,7 @@ impl Opening {
         }
     }
 
-    /// How the run begins behind what was said so far.
+    /// The preface that follows what was sent so far.
     pub(crate) fn preface(&self) -> Preface {
         Preface {
             opened: self.opened,
@@ -116,7 +116,7 @@ impl Opening {
         }
     }
 
-    /// The same for one that goes no further.
+    /// The same for a run that fails here.
     pub(crate) fn refused(&self, body: Box<ErrorBody>) -> Preface {
         Preface {
             refused: Some(body),
@@ -124,7 +124,7 @@ impl Opening {
         }
     }
 
-    /// The first chunk of a stream, unless it was sent before.
+    /// Sends the first chunk of a stream, unless it was sent before.
     async fn open(&mut self, explain: &str) {
         if self.mode == RunMode::Sync || self.inherited.is_some() || self.opened {
             return;
@@ -138,20 +138,20 @@ impl Opening {
         self.opened = self.emit(meta).await;
     }
 
-    /// Waits for the media, tells how far it is, and stops when nobody wants it any more.
+    /// Waits for the media and reports progress, until the run is cancelled, times out or the server stops.
     async fn watch(
         &mut self,
         desk: &MediaPipeline,
         module: &Module,
         input: &Map<String, Value>,
     ) -> Option<Result<PreparedMedia, Box<ErrorBody>>> {
-        let (tell, mut told) = mpsc::channel(limits::MEDIA_ITEMS_MAX + 1);
+        let (sender, mut receiver) = mpsc::channel(limits::MEDIA_ITEMS_MAX + 1);
         let work = desk.prepare(module, input, move |done, total| {
-            // Progress that nobody takes is old progress.
-            tell.try_send((done, total)).ok();
+            // Progress is dropped if the queue is full.
+            sender.try_send((done, total)).ok();
         });
-        let patience = Duration::from_millis(self.deadline_ms);
-        let work = tokio::time::timeout(patience, work);
+        let limit = Duration::from_millis(self.deadline_ms);
+        let work = tokio::time::timeout(limit, work);
         tokio::pin!(work);
         let (stop, cancel) = (self.stop.clone(), self.live.cancel.clone());
         loop {
@@ -161,22 +161,22 @@ impl Opening {
                 () = cancel.cancelled() => {
                     return Some(Err(Box::new(ErrorBody::new(Code::E2010, "the run was cancelled"))));
                 }
-                Some((done, total)) = told.recv() => self.tell_media(done, total).await,
+                Some((done, total)) = receiver.recv() => self.send_media_progress(done, total).await,
                 done = &mut work => {
-                    while let Ok((done, total)) = told.try_recv() {
-                        self.tell_media(done, total).await;
+                    while let Ok((done, total)) = receiver.try_recv() {
+                        self.send_media_progress(done, total).await;
                     }
                     return Some(match done {
                         Ok(Ok(ready)) => Ok(ready.unwrap_or_default()),
                         Ok(Err(body)) => Err(body),
-                        Err(_) => Err(Box::new(self.too_late())),
+                        Err(_) => Err(Box::new(self.timeout_error())),
                     });
                 }
             }
         }
     }
 
-    fn too_late(&self) -> ErrorBody {
+    fn timeout_error(&self) -> ErrorBody {
         let code = match self.mode {
             RunMode::Sync => Code::E2002,
             RunMode::Stream => Code::E2011,
@@ -186,16 +186,16 @@ impl Opening {
             .detail("allowed_ms", allowed)
     }
 
-    async fn tell_media(&mut self, done: usize, total: usize) {
-        self.tell("media", format!("{done} of {total} looked at")).await;
+    async fn send_media_progress(&mut self, done: usize, total: usize) {
+        self.tell("media", format!("{done} of {total} inspected")).await;
     }
 
     async fn tell(&mut self, stage: &str, message: String) {
-        // Nothing comes before the first chunk.
+        // No event precedes the first chunk.
         let begun = self.opened || self.inherited.is_some();
         if self.mode == RunMode::Stream && self.progress && begun {
             self.emit(Chunk::Progress(Progress {
-                percent: self.inherited.map_or(0, |heard| heard.percent),
+                percent: self.inherited.map_or(0, |sent| sent.percent),
                 stage: Some(String::from(stage)),
                 message: Some(message),
             }))
@@ -203,8 +203,8 @@ impl Opening {
         }
     }
 
-    /// Journal first, readers second. Returns whether it was sent: what a journal refuses is left out, and as long as
-    /// it refuses, it will refuse the machine's events too, and the run ends there.
+    /// Journals a chunk, then publishes it. Returns whether it was sent: a rejected chunk is omitted; if the
+    /// journal keeps rejecting, it rejects the events of the machine too, which ends the run.
     async fn emit(&mut self, chunk: Chunk) -> bool {
         let event = encode(&chunk);
         let written = self

@@ -1,5 +1,5 @@
-//! What is kept about every call of a run: who was asked, how long it took, what it used and how it ended.
-//! Envelopes stay lean; this is for traces, metrics and bills.
+//! Records of the attempts of a run: back-end, duration, usage and outcome. They are used for traces, metrics
+//! and billing; envelopes do not contain them.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use serde::Serialize;
 use crate::port::AttemptUsage;
 use crate::route::Selected;
 
-/// A run's way through the fleet. The seed and the turn are enough to plan it again.
+/// The attempts of a run and their routing. Seed and turn are sufficient to reproduce the route plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trace {
     pub run: RunId,
     pub module: String,
-    /// What was asked of the back-ends; for a request without a module also the model that it named.
+    /// The operation; for a relayed call `asked_model` is the model that the request named.
     #[serde(skip)]
     pub operation: Operation,
     #[serde(skip)]
@@ -22,30 +22,30 @@ pub struct Trace {
     pub policy: Option<&'static str>,
     pub seed: u64,
     pub turn: u64,
-    /// Who was to be asked, first one first; left out where there are too many to tell.
+    /// Selected back-ends in order; omitted for large fleets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Vec<Selected>>,
-    /// Who was not to be asked, and why.
+    /// Rejected back-ends, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected: Option<BTreeMap<String, String>>,
-    /// The caller's place in a trace of its own.
+    /// The caller's trace context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<TraceContext>,
-    /// How the run failed; `None` for a good end.
+    /// The error code; `None` on success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// In the order in which they began.
+    /// In start order.
     pub attempts: Vec<AttemptRecord>,
 }
 
 impl Trace {
-    /// The run's own place in its caller's trace, or in one of its own.
+    /// The span of the run, in the caller's trace or in a new one.
     pub fn context(&self) -> Option<TraceContext> {
         context(self.run, self.parent)
     }
 }
 
-/// Whoever knows the run knows its span: nothing needs to be kept.
+/// The span is derived from the run id, so it is not stored.
 pub(crate) fn context(run: RunId, parent: Option<TraceContext>) -> Option<TraceContext> {
     match parent {
         Some(parent) => Some(parent.child(run.seed())),
@@ -53,7 +53,7 @@ pub(crate) fn context(run: RunId, parent: Option<TraceContext>) -> Option<TraceC
     }
 }
 
-/// One call of one back-end. Times are milliseconds of the run.
+/// One attempt. Times are milliseconds; `started_ms` counts from the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AttemptRecord {
     /// Counts from 1, within its run or step.
@@ -62,21 +62,21 @@ pub struct AttemptRecord {
     pub step: Option<String>,
     pub backend: String,
     pub kind: String,
-    /// Which of the back-end's keys.
+    /// Index of the back-end's key.
     pub key: u32,
-    /// The model that said it answers, else the one the back-end is bound to, else the one that was asked for.
+    /// The model named in the response, else the one the back-end is bound to, else the requested one.
     pub model: Option<String>,
     pub role: AttemptRole,
-    /// Why it was made, where another came before it.
+    /// Why it was made; `None` for the first attempt.
     pub reason: Option<String>,
     pub started_ms: u64,
     /// From its start to its end.
     pub latency_ms: u64,
     /// From its start to the first token.
     pub first_token_ms: Option<u64>,
-    /// As the back-end says at the end of its answer; unknown is null.
+    /// As reported at the end of the answer; unknown is null.
     pub usage: Option<Usage>,
-    /// What a call that did not end by itself has probably used. Marked as an estimate, never added to usage.
+    /// Estimated usage of an attempt that did not complete. Marked as an estimate, never added to usage.
     pub estimate: Option<Usage>,
     pub outcome: AttemptOutcome,
     pub error: Option<AttemptError>,
@@ -86,25 +86,25 @@ pub struct AttemptRecord {
 #[serde(rename_all = "snake_case")]
 pub enum AttemptRole {
     First,
-    /// To another back-end, because one failed.
+    /// On another back-end, after a failure.
     Failover,
-    /// Back to one that failed.
+    /// On a back-end that failed before.
     Retry,
-    /// Beside one that is slow.
+    /// Concurrent with a slow attempt.
     Hedge,
-    /// For a better answer than the one before.
+    /// After a complete answer that was not accepted.
     Reask,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptOutcome {
-    /// It gave a whole answer.
+    /// The answer is complete.
     Won,
     Failed,
-    /// Nobody wanted the answer any more.
+    /// The answer was no longer needed.
     Cancelled,
-    /// Another one was faster.
+    /// Another attempt was faster.
     HedgeLost,
 }
 
@@ -120,7 +120,7 @@ impl AttemptOutcome {
 }
 
 impl AttemptRecord {
-    /// What goes into the accounts.
+    /// The usage record of the attempt.
     pub(crate) fn usage_row(&self) -> AttemptUsage {
         let usage = self.usage.as_ref();
         AttemptUsage {
@@ -135,7 +135,7 @@ impl AttemptRecord {
     }
 }
 
-/// The error of a call as it is recorded.
+/// The recorded error of an attempt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AttemptError {
     pub code: &'static str,

@@ -1,5 +1,5 @@
-//! What a starting server does with a run that another one left unfinished: the journal says what was
-//! sent, and the run goes on behind that, or ends there.
+//! Recovery of a run that an earlier server left unfinished: the journal is replayed to find what was sent,
+//! and the run continues after that or is closed.
 
 use std::sync::Arc;
 
@@ -9,26 +9,26 @@ use module::envelope::ErrorBody;
 use module::stream::{Assembler, Checkpoint, Chunk, Recovery};
 use serde_json::{Map, Value};
 
-use super::render::decode;
 use super::failure;
+use super::render::decode;
 use crate::limits;
 use crate::port::{Journal, JournalError};
 use crate::settings::Settings;
 use tenancy::Tenant;
 
-/// What clients have of a run.
+/// What clients have received of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RecoveredRun {
-    /// Where the journal ends.
+    /// Offset of the last journal entry.
     pub(crate) offset: u64,
     pub(crate) last_seq: u64,
     pub(crate) last_checkpoint: Option<Checkpoint>,
-    /// How far they were told that it is.
+    /// Highest progress that was sent.
     pub(crate) percent: u8,
     pub(crate) data: Map<String, Value>,
 }
 
-/// Folds the journal of a run.
+/// Replays the journal of a run.
 pub(crate) async fn replay(
     journal: &Arc<dyn Journal>,
     tenant: &Tenant,
@@ -44,7 +44,9 @@ pub(crate) async fn replay(
         }
         for entry in page {
             inherited.offset = entry.offset;
-            let Some(chunk) = decode(&entry.event) else { continue };
+            let Some(chunk) = decode(&entry.event) else {
+                continue;
+            };
             if let Some(seq) = chunk.seq() {
                 inherited.last_seq = seq;
                 inherited.last_checkpoint = None;
@@ -59,7 +61,7 @@ pub(crate) async fn replay(
             if let Chunk::Progress(progress) = &chunk {
                 inherited.percent = inherited.percent.max(progress.percent);
             }
-            // What this server wrote itself breaks no rule; if it did, the data would tell.
+            // Journaled chunks are valid; a violation would show in the data.
             drop(assembler.push(chunk));
         }
     }
@@ -67,7 +69,7 @@ pub(crate) async fn replay(
     Ok(inherited)
 }
 
-/// The last chunk of a run that must not be run again.
+/// The last chunk of a run that must not be rerun.
 pub(crate) fn interrupted_chunk(run: RunId, inherited: RecoveredRun, settings: &Settings) -> Chunk {
     let body = ErrorBody::new(Code::E2010, "the server stopped before the run had ended");
     let mut recovery = Recovery::after(inherited.last_seq, inherited.last_checkpoint);

@@ -1,13 +1,13 @@
-//! Chunks to the events that are journaled and sent, and the last event back to an envelope.
+//! Encodes chunks to the events that are journaled and sent, and decodes the terminal event to an envelope.
 
 use std::sync::Arc;
 
 use module::stream::{self, Assembler, Chunk, envelope_of};
 use serde_json::Value;
 
-use crate::port::{EventKind, EncodedEvent};
+use crate::port::{EncodedEvent, EventKind};
 
-/// Renders once; every framing sends these bytes.
+/// Encodes a chunk once; every framing sends these bytes.
 pub(crate) fn encode(chunk: &Chunk) -> EncodedEvent {
     let kind = match chunk {
         Chunk::Meta { .. } => EventKind::Meta,
@@ -16,7 +16,7 @@ pub(crate) fn encode(chunk: &Chunk) -> EncodedEvent {
         Chunk::Final { .. } => EventKind::Final,
         Chunk::Error { .. } => EventKind::Error,
     };
-    // A chunk is maps with string keys and finite numbers all the way down: it always serialises.
+    // A chunk has only string keys and finite numbers, so serialisation does not fail.
     let body = serde_json::to_string(chunk).unwrap_or_default();
     EncodedEvent {
         kind,
@@ -25,15 +25,15 @@ pub(crate) fn encode(chunk: &Chunk) -> EncodedEvent {
     }
 }
 
-/// The envelope that a last event stands for: what a caller who did not stream gets.
+/// The envelope in a terminal event, as returned to a caller that does not stream.
 pub fn envelope(last: &EncodedEvent) -> Value {
     let chunk = serde_json::from_str(&last.body).ok().map(Chunk::of_own);
-    // Without an end it is a stream that was cut off.
+    // Without a terminal event the stream was cut off.
     let envelope = chunk.and_then(envelope_of);
     envelope.unwrap_or_else(|| Assembler::new().finish().envelope)
 }
 
-/// The same as JSON, copied from the event where it is a good end; `None` where [`envelope`] has to read it.
+/// The same as JSON text, copied from a `final` event; `None` where [`envelope`] has to parse the event.
 pub fn envelope_text(last: &EncodedEvent) -> Option<String> {
     match last.kind {
         EventKind::Final => stream::envelope_text(&last.body),

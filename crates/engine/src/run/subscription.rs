@@ -1,5 +1,5 @@
-//! How a run is read. A first reader and one that comes back make the same call; a run in progress and
-//! one that ended years ago look the same. Events come in batches of whatever is ready.
+//! Reading a run. A first reader and a resuming reader make the same call, and a run in progress reads like
+//! one that has ended. Events are delivered in batches of what is available.
 
 use std::sync::Arc;
 
@@ -8,33 +8,33 @@ use module::Code;
 use module::stream::{Checkpoint, Chunk};
 use serde_json::{Map, Value, json};
 
+use super::broadcast::{ReaderGuard, RunBroadcast};
 use super::command::Warning;
-use super::broadcast::{RunBroadcast, ReaderGuard};
 use super::render::{decode, encode};
 use crate::error::Error;
 use crate::limits;
-use crate::port::{JournalEntry, Journal, EventKind, EncodedEvent, RunState};
+use crate::port::{EncodedEvent, EventKind, Journal, JournalEntry, RunState};
 use tenancy::Tenant;
 
-/// From where to read.
+/// Where reading starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
     Start,
     AfterChunk(ResumePoint),
-    /// Behind the frame with this number, and nothing said before it; 0 is the start.
+    /// After the frame with this number, without an opening event; 0 is the start.
     AfterFrame(u64),
 }
 
-/// The last chunk a client has, and the proof if it has one.
+/// The last chunk that a client has, and its checkpoint if the client sent one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResumePoint {
     pub seq: u64,
     pub checkpoint: Option<Checkpoint>,
-    /// A place that was never sent is an error, rather than a reason to send everything again.
+    /// A resume point that was never sent is an error, instead of a restart from the first event.
     pub strict: bool,
 }
 
-/// Which run is read, and from where its events come.
+/// The run to read, and where its events are read from.
 #[derive(Debug)]
 pub(crate) struct RunSource {
     pub(crate) journal: Arc<dyn Journal>,
@@ -49,11 +49,11 @@ pub struct Subscription {
     tenant: Tenant,
     run: RunId,
     seat: Option<ReaderGuard>,
-    /// The offset of the last event that was handed out.
+    /// The offset of the last event that was delivered.
     cursor: u64,
-    /// Said before anything from the journal.
+    /// Delivered before any event of the journal.
     opening: Option<EncodedEvent>,
-    /// The journal's own meta chunk is replaced by `opening`.
+    /// The journaled meta chunk is replaced by `opening`.
     skip_meta: bool,
     ended: bool,
 }
@@ -90,8 +90,8 @@ impl Subscription {
         self.run
     }
 
-    /// The next events, at least one. `None` at the end: behind the last event, or when this server
-    /// stops and the next one will go on with the run.
+    /// The next events, at least one. `None` after the terminal event, or when this server stops and leaves
+    /// the run for recovery.
     pub async fn next(&mut self) -> Result<Option<Vec<EncodedEvent>>, Error> {
         if let Some(opening) = self.opening.take() {
             return Ok(Some(vec![opening]));
@@ -109,7 +109,7 @@ impl Subscription {
         Ok(None)
     }
 
-    /// Waits for the run's last event.
+    /// Waits for the terminal event.
     pub async fn terminal_event(mut self) -> Result<EncodedEvent, Error> {
         let run = self.run;
         while let Some(mut events) = self.next().await? {
@@ -163,7 +163,7 @@ impl Subscription {
         events
     }
 
-    /// Goes to the client's place, or back to the start with a warning if it was never there.
+    /// Moves to the resume point, or to the start with a warning if the resume point was never sent.
     async fn seek(&mut self, place: &ResumePoint) -> Result<(), Error> {
         self.skip_meta = true;
         let found = match place.seq {
@@ -192,7 +192,7 @@ impl Subscription {
         let chunk = Chunk::Meta {
             session_id: self.run.to_string(),
             resume_from_seq: Some(resume_from_seq),
-            meta: opening_meta("the stream goes on"),
+            meta: opening_meta("stream resumed"),
             annotations,
         };
         self.opening = Some(encode(&chunk));
@@ -200,7 +200,7 @@ impl Subscription {
     }
 }
 
-/// What can be said before the model has said anything.
+/// The meta of the first chunk, before any output of the model.
 pub(crate) fn opening_meta(explain: &str) -> Map<String, Value> {
     let mut meta = Map::new();
     meta.insert(String::from("confidence"), Value::Null);
@@ -209,8 +209,8 @@ pub(crate) fn opening_meta(explain: &str) -> Map<String, Value> {
     meta
 }
 
-/// Whether a client's checkpoint is the one that was sent. Snapshots carry none, so nothing speaks
-/// against a client that stands behind one.
+/// Whether a client's checkpoint is the one that was sent. Snapshots have no checkpoint, so every claim after
+/// a snapshot is accepted.
 fn checkpoint_matches(event: &EncodedEvent, claimed: Option<&Checkpoint>) -> bool {
     let Some(claimed) = claimed else { return true };
     match decode(event) {

@@ -1,5 +1,5 @@
-//! The hands of a run: waits for whatever comes first, lets the machine decide, and carries it out.
-//! Events are journaled before anyone sees them. Everything that could be a decision is the machine's.
+//! IO driver of a run: waits for the next input, steps the state machine and executes its outputs. Events are
+//! journaled before they are published. All decisions are made by the machine.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -16,18 +16,21 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::broadcast::RunBroadcast;
-use super::machine::{Input, RunMachine, Output};
+use super::machine::{Input, Output, RunMachine};
+use super::mirror::MirrorTasks;
 use super::record::{AttemptRecord, Trace};
 use super::render::encode;
-use super::mirror::MirrorTasks;
 use super::trace_store::TraceStore;
 use crate::admission::Permit;
-use crate::compose::{CompositionStream, CompositionEvent};
+use crate::compose::{CompositionEvent, CompositionStream};
 use crate::crowd::Crowd;
 use crate::error::journal_full;
 use crate::fleet::Fleet;
 use crate::limits;
-use crate::port::{LifecycleRecord, Clock, RunEnd, JournalEntry, EventStream, Journal, JournalError, EventKind, EncodedEvent, AttemptUsage};
+use crate::port::{
+    AttemptUsage, Clock, EncodedEvent, EventKind, EventStream, Journal, JournalEntry, JournalError,
+    LifecycleRecord, RunEnd,
+};
 
 #[derive(Debug)]
 pub(crate) struct RunTask {
@@ -37,33 +40,33 @@ pub(crate) struct RunTask {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) live: Arc<RunBroadcast>,
-    /// Where the journal ends.
+    /// Offset of the last journal entry.
     pub(crate) offset: u64,
-    /// Another server began it; what that one used is not known.
+    /// The run was started by an earlier server, whose usage is unknown.
     pub(crate) taken_over: bool,
-    /// It writes nothing but its end, and waits for nobody to do it.
+    /// The run journals only its terminal event, through the spool.
     pub(crate) spooled: bool,
-    /// How long its first events wait for those of its back-end.
+    /// How long the first events are delayed to share a write with the first events of the back-end.
     pub(crate) first_write_delay: Duration,
-    /// The server stops: leave the run as it is, for the next one.
+    /// Cancelled when the server stops: the run is left for recovery.
     pub(crate) stop: CancellationToken,
     pub(crate) traces: Arc<TraceStore>,
     pub(crate) shadows: MirrorTasks,
     pub(crate) crowd: Crowd,
-    /// The steps that come first, until they are begun.
+    /// The composition, until it is started.
     pub(crate) preparation: Option<CompositionStream>,
-    /// Held until the run has ended.
+    /// Released when the run has ended.
     pub(crate) _permit: Option<Permit>,
 }
 
-/// What a machine's outputs amount to until they are flushed.
+/// Outputs of the machine that are not flushed yet.
 #[derive(Default)]
 struct PendingOutputs {
-    /// By the number of the attempt.
+    /// By attempt number.
     streams: Vec<(u32, EventStream)>,
     preparation: Option<CompositionStream>,
     events: Vec<EncodedEvent>,
-    /// Most events of the next write, once the first words of the answer are written or about to be.
+    /// Most events of the next write; set when the first text of the answer is written or pending.
     batch_limit: Option<usize>,
     finish: Option<MachineEnd>,
 }
@@ -75,9 +78,9 @@ struct MachineEnd {
 }
 
 impl RunTask {
-    /// Runs to the end, or until the server stops.
+    /// Drives the run to its end, or until the server stops.
     pub(crate) async fn drive(mut self: Box<Self>) {
-        // Nobody is asked for a run that is not in the accounts.
+        // The run is journaled before any upstream request is sent.
         if let Err(error) = self.journal.flush(self.run) {
             let unclosed = self.on_journal_error(error).boxed().await;
             return self.end(unclosed).await;
@@ -87,9 +90,9 @@ impl RunTask {
         let mut unclosed = None;
         self.step(Input::Start, began, &mut work);
         self.crowd.gather().await;
-        // The back-end is asked before the journal is, so that one does not wait for the other.
+        // The back-end is called before the journal is written, so that both proceed concurrently.
         self.drain_ready(&mut work, began);
-        // What is rare or soon over has a box of its own: a run that goes on holds no room for it.
+        // Boxed: large future.
         if !self.batch_first_events(&mut work, began).boxed().await {
             self.live.close();
             return;
@@ -106,7 +109,7 @@ impl RunTask {
                 break;
             };
             if self.spooled {
-                // A whole answer is judged together with others; words that somebody waits for are not held back.
+                // Complete answers of concurrent runs are processed together; streamed text is not delayed.
                 self.crowd.gather().await;
             }
             self.step(input, began, &mut work);
@@ -115,7 +118,7 @@ impl RunTask {
         self.end(unclosed).await;
     }
 
-    /// Nothing more is said; the journal may still have to be told.
+    /// Closes the broadcast; closing the run in the journal may still have to be retried.
     async fn end(&mut self, unclosed: Option<PendingClose>) {
         self.live.close();
         if let Some(unclosed) = unclosed {
@@ -123,17 +126,17 @@ impl RunTask {
         }
     }
 
-    /// What a run says before its back-end does waits a moment for it: a quick one's first words share its write. Who
-    /// comes to listen meanwhile ends no pause. Whoever takes a run over says at once that it is theirs. Returns
-    /// whether the server goes on.
+    /// Delays the events that precede the back-end's output, so that the first text of a fast back-end shares
+    /// their write. Readers that join meanwhile do not end the delay. A recovered run writes at once, which
+    /// fences the earlier writer. Returns `false` if the server stops.
     async fn batch_first_events(&mut self, work: &mut PendingOutputs, began: Instant) -> bool {
-        let said = work.events.len();
-        if said == 0 || self.taken_over {
+        let emitted = work.events.len();
+        if emitted == 0 || self.taken_over {
             return true;
         }
-        let pause = Instant::now() + self.first_write_delay;
-        while work.events.len() == said && !self.machine.has_ended() {
-            match tokio::time::timeout_at(pause, self.wait(work, began)).await {
+        let deadline = Instant::now() + self.first_write_delay;
+        while work.events.len() == emitted && !self.machine.has_ended() {
+            match tokio::time::timeout_at(deadline, self.wait(work, began)).await {
                 Ok(Some(input)) => {
                     self.step(input, began, work);
                     self.drain_ready(work, began);
@@ -145,7 +148,7 @@ impl RunTask {
         true
     }
 
-    /// Whatever comes first; `None` when the server stops.
+    /// The next input; `None` when the server stops.
     async fn wait(&mut self, work: &mut PendingOutputs, began: Instant) -> Option<Input> {
         let wake = self
             .machine
@@ -162,16 +165,18 @@ impl RunTask {
         }
     }
 
-    /// Takes events that are there already, so that they share one write. The first words of an answer wait for no
-    /// others, the next for few.
+    /// Processes events that are available already, so that they share one write. The first text of an answer
+    /// is written without waiting for more, the next in small batches.
     fn drain_ready(&mut self, work: &mut PendingOutputs, began: Instant) {
         let most = work.batch_limit.unwrap_or(limits::BATCH_EVENTS_MAX);
-        work.batch_limit = work.batch_limit.map(|share| (share * 4).min(limits::BATCH_EVENTS_MAX));
+        work.batch_limit = work
+            .batch_limit
+            .map(|share| (share * 4).min(limits::BATCH_EVENTS_MAX));
         for _ in 0..most {
             if self.machine.has_ended() {
                 return;
             }
-            if work.batch_limit.is_none() && has_words(&work.events) {
+            if work.batch_limit.is_none() && has_text(&work.events) {
                 work.batch_limit = Some(4);
                 return;
             }
@@ -211,12 +216,12 @@ impl RunTask {
         }
     }
 
-    /// The dispatch chose a member that can be called; anything else would be a silent attempt.
+    /// The selector returned a member that can be called; `None` would be an attempt without events.
     fn call(&self, member: usize, request: Arc<Request>) -> Option<EventStream> {
         Some(self.fleet.upstream(member)?.stream_text(request))
     }
 
-    /// Journal first, readers second.
+    /// Journals the pending events, then publishes them.
     async fn flush(&mut self, work: &mut PendingOutputs) -> Result<(), JournalError> {
         if work.events.is_empty() {
             return Ok(());
@@ -231,8 +236,12 @@ impl RunTask {
             Some(finish) => self.finish(finish, &events).boxed().await?,
         }
         self.publish(events);
-        if work.batch_limit.is_some_and(|share| share < limits::BATCH_EVENTS_MAX) {
-            // Whoever listens passes the first words on before more is looked at, even where all of it is there already.
+        if work
+            .batch_limit
+            .is_some_and(|share| share < limits::BATCH_EVENTS_MAX)
+        {
+            // Readers send the first text before more events are processed, even if all are available
+            // already.
             tokio::task::yield_now().await;
         }
         Ok(())
@@ -248,12 +257,12 @@ impl RunTask {
         if let Some(code) = &code {
             info!(run = %self.run, code, "a run failed");
         }
-        // Whoever sees the end can ask how it came about.
+        // Stored before the terminal event is published, so that its readers find the trace.
         self.traces.put(&self.live.tenant, Trace { code, ..trace });
         Ok(())
     }
 
-    /// Writes the end. A long one is not kept in memory until the accounts are carried over.
+    /// Journals the end. A large terminal event is not spooled.
     async fn close(&mut self, after: u64, events: &[EncodedEvent], end: RunEnd) -> Result<(), JournalError> {
         let tenant = &self.live.tenant;
         if self.spooled {
@@ -269,34 +278,36 @@ impl RunTask {
                 self.crowd.gather().await;
                 return self.journal.flush(self.run);
             }
-            // Whoever looks for it has it carried over.
+            // The lookup moves the spooled start of the run into the journal.
             self.journal.find(tenant, self.run).await?;
         }
         self.journal.finish(tenant, self.run, after, events, &end).await
     }
 
-    /// What the run used, attempt by attempt.
+    /// Usage of the run, by attempt.
     fn spent(&self, trace: &Trace) -> Vec<AttemptUsage> {
-        let lost = self.taken_over.then(AttemptUsage::unknown);
+        let unknown = self.taken_over.then(AttemptUsage::unknown);
         let own = trace.attempts.iter().map(AttemptRecord::usage_row);
-        lost.into_iter().chain(own).collect()
+        unknown.into_iter().chain(own).collect()
     }
 
     fn publish(&mut self, events: Vec<EncodedEvent>) {
         let entries = (self.offset + 1..).zip(events);
-        let entries: Vec<JournalEntry> = entries.map(|(offset, event)| JournalEntry { offset, event }).collect();
+        let entries: Vec<JournalEntry> = entries
+            .map(|(offset, event)| JournalEntry { offset, event })
+            .collect();
         self.offset = entries.last().map_or(self.offset, |entry| entry.offset);
         self.live.publish(entries);
     }
 
-    /// The journal does not take the run's events, so nobody may see them. Readers get an end; the
-    /// journal gets it too, now or as soon as it can.
+    /// Handles events that the journal rejected; they are not published. Readers get a terminal event, which
+    /// is journaled too, now or by a later retry.
     async fn on_journal_error(&mut self, cause: JournalError) -> Option<PendingClose> {
         if let JournalError::Fenced(_) | JournalError::Ended(_) = cause {
-            warn!(run = %self.run, "another server has taken the run over");
+            warn!(run = %self.run, "run was taken over by another server");
             return None;
         }
-        error!(run = %self.run, error = %cause, "the journal refused a run's events");
+        error!(run = %self.run, error = %cause, "journal rejected the events of a run");
         let body = match cause {
             JournalError::Full => journal_full(),
             _ => ErrorBody::new(Code::E4000, "the journal could not be written"),
@@ -312,7 +323,7 @@ impl RunTask {
         let last = vec![last];
         let closed = self.close(self.offset, &last, end.clone()).await;
         let unclosed = closed.err().map(|error| {
-            error!(run = %self.run, %error, "the journal could not close the run");
+            error!(run = %self.run, %error, "closing of a run in the journal failed");
             PendingClose {
                 after: self.offset,
                 last: last.clone(),
@@ -326,8 +337,8 @@ impl RunTask {
         unclosed
     }
 
-    /// What is not in the journal is not the end of a stream: its readers are told to come back, and then get
-    /// the end that the journal has.
+    /// A terminal event that is not journaled does not end a stream: readers get this error instead, resume
+    /// later, and then receive the journaled end.
     fn retry_later_event(&self, cause: ErrorBody) -> EncodedEvent {
         let mut body = ErrorBody::new(Code::E2010, cause.message);
         body.recoverable = true;
@@ -343,8 +354,8 @@ impl RunTask {
         ))
     }
 
-    /// Tries until the journal takes the end, so that the run is not left open and unaccounted for. What
-    /// this server does not bring about is left to the next.
+    /// Retries until the journal accepts the end, so that the run is not left open without usage records. If
+    /// the server stops first, the run is left for recovery.
     async fn retry_close(&mut self, unclosed: PendingClose) {
         let PendingClose { after, last, end } = unclosed;
         let pause = || tokio::time::sleep(limits::CLOSE_RETRY);
@@ -357,18 +368,18 @@ impl RunTask {
     }
 }
 
-/// An end that readers have and the journal has not.
+/// An end that was published but is not journaled yet.
 struct PendingClose {
     after: u64,
     last: Vec<EncodedEvent>,
     end: RunEnd,
 }
 
-fn has_words(events: &[EncodedEvent]) -> bool {
+fn has_text(events: &[EncodedEvent]) -> bool {
     events.iter().any(|event| event.kind == EventKind::Chunk)
 }
 
-/// What the steps say. They are done when their stream is over.
+/// The next event of the composition; pending if there is none or its stream has ended.
 async fn next_prepared(preparation: &mut Option<CompositionStream>) -> CompositionEvent {
     loop {
         let Some(steps) = preparation else {
@@ -381,7 +392,7 @@ async fn next_prepared(preparation: &mut Option<CompositionStream>) -> Compositi
     }
 }
 
-/// What the first stream that has anything says. A stream that ends is taken off the list.
+/// The next event of any attempt. A stream that ends is removed.
 async fn next_input(streams: &mut Vec<(u32, EventStream)>) -> Input {
     poll_fn(|context| {
         for at in 0..streams.len() {

@@ -1,4 +1,4 @@
-//! The traces of runs that have ended, for as long as there is room: the latest ones.
+//! The latest traces of runs that have ended, up to a maximum number.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -12,16 +12,16 @@ use tenancy::Tenant;
 
 #[derive(Debug, Default)]
 pub(crate) struct TraceStore {
-    shelf: Mutex<TraceStoreInner>,
-    witness: OnceLock<TraceSink>,
+    inner: Mutex<TraceStoreInner>,
+    sink: OnceLock<TraceSink>,
 }
 
-/// Someone who is told of every run that ends. It must not block.
+/// Receives the trace of every run that ends. It must not block.
 pub struct TraceSink(pub Box<dyn Fn(&Trace) + Send + Sync>);
 
 impl fmt::Debug for TraceSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Witness")
+        f.write_str("TraceSink")
     }
 }
 
@@ -32,33 +32,33 @@ struct TraceStoreInner {
 }
 
 impl TraceStore {
-    /// The first witness stays.
-    pub(crate) fn set_sink(&self, witness: TraceSink) {
-        self.witness.set(witness).ok();
+    /// Sets the sink. Only the first one set is used.
+    pub(crate) fn set_sink(&self, sink: TraceSink) {
+        self.sink.set(sink).ok();
     }
 
     pub(crate) fn put(&self, tenant: &Tenant, trace: Trace) {
-        if let Some(TraceSink(tell)) = self.witness.get() {
-            tell(&trace);
+        if let Some(TraceSink(send)) = self.sink.get() {
+            send(&trace);
         }
-        let mut shelf = self.shelf();
-        if shelf.order.len() >= limits::TRACES_MAX
-            && let Some(oldest) = shelf.order.pop_front()
+        let mut inner = self.inner();
+        if inner.order.len() >= limits::TRACES_MAX
+            && let Some(oldest) = inner.order.pop_front()
         {
-            shelf.traces.remove(&oldest);
+            inner.traces.remove(&oldest);
         }
-        shelf.order.push_back(trace.run);
-        shelf.traces.insert(trace.run, (tenant.clone(), Arc::new(trace)));
+        inner.order.push_back(trace.run);
+        inner.traces.insert(trace.run, (tenant.clone(), Arc::new(trace)));
     }
 
     pub(crate) fn get(&self, tenant: &Tenant, run: RunId) -> Option<Arc<Trace>> {
-        let shelf = self.shelf();
-        let (owner, trace) = shelf.traces.get(&run)?;
+        let inner = self.inner();
+        let (owner, trace) = inner.traces.get(&run)?;
         (owner == tenant).then(|| trace.clone())
     }
 
-    fn shelf(&self) -> MutexGuard<'_, TraceStoreInner> {
-        // No code panics while it holds the lock.
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inner(&self) -> MutexGuard<'_, TraceStoreInner> {
+        // No code panics while holding the lock.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,11 +1,11 @@
-//! Composed runs with real tasks: steps before the answer, what they cost, what ends them.
+//! Compositions with real tasks: steps before the answer, their attempts, timeouts and cancellation.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::port::{EventKind, EncodedEvent, Upstream};
+use engine::port::{EncodedEvent, EventKind, Upstream};
 use engine::run::{RunOptions, envelope};
-use engine::{Engine, Error, RunRequest, Fleet, ReadFrom, RunMode, Modules, Ports, Settings, Tenant};
+use engine::{Engine, Error, Fleet, Modules, Ports, ReadFrom, RunMode, RunRequest, Settings, Tenant};
 use module::stream::assemble_ndjson;
 use module::{FileMap, Module, load};
 use providers::ScriptedUpstream;
@@ -50,7 +50,7 @@ pub(crate) fn script(yaml: &str) -> Arc<dyn Upstream> {
     Arc::new(ScriptedUpstream::new("scripted", Script::parse(yaml).unwrap()))
 }
 
-/// An answer for every prompt that holds `pattern`.
+/// An answer for every prompt that contains `pattern`.
 pub(crate) fn says(pattern: &str, confidence: f64, data: &str) -> String {
     format!(
         "- match: '{pattern}'\n  reply: '{{\"ok\":true,\"meta\":{{\"confidence\":{confidence},\"risk\":\"low\",\
@@ -130,7 +130,7 @@ fn library() -> Vec<(String, Arc<Module>)> {
             "composition: {requires: [{name: a}, {name: broken}]}\n",
             "Sum up",
         ),
-        module("lost", "", "@call:nobody"),
+        module("lost", "", "@call:missing"),
         module("round", "", "@call:round"),
         module("hidden", "invocation: {user_invocable: false}\n", "I am A"),
         module(
@@ -142,7 +142,7 @@ fn library() -> Vec<(String, Arc<Module>)> {
 }
 
 #[tokio::test]
-async fn the_own_model_sees_what_the_steps_found() {
+async fn final_prompt_contains_step_results() {
     let engine = engine(library(), vec![replies()], Settings::default());
     let envelope = answer(&engine, "own", json!({"code": "1"})).await;
     assert_eq!(
@@ -161,9 +161,9 @@ async fn the_own_model_sees_what_the_steps_found() {
     assert_eq!(envelope["ok"], true, "{envelope}");
 }
 
-/// Longer than what is held of an ended run for its readers, and longer than what is held of any.
+/// Longer than the events of an ended run that stay in memory, and than those of any run.
 #[tokio::test]
-async fn a_step_may_answer_at_any_length() {
+async fn step_answers_of_any_length_are_accepted() {
     for bytes in [70_000, 300_000, 3_000_000] {
         let flow = "composition:
   requires: [{name: a}]
@@ -186,7 +186,7 @@ async fn a_step_may_answer_at_any_length() {
 }
 
 #[tokio::test]
-async fn a_stream_tells_of_every_step_and_folds_to_its_end() {
+async fn stream_reports_every_step_and_folds_to_the_final_event() {
     let engine = engine(library(), vec![replies()], Settings::default());
     let events = events(&engine, "own", json!({}), RunMode::Stream).await.unwrap();
     let lines: Vec<&str> = events.iter().map(|event| &*event.body).collect();
@@ -223,7 +223,7 @@ fn percents_of(events: &[EncodedEvent]) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn progress_never_falls_even_when_another_server_takes_over() {
+async fn progress_is_monotonic_across_a_takeover() {
     let (journal, puppet) = (Arc::new(MemoryJournal::default()), ManualUpstream::new("p"));
     let server = |upstream: Arc<dyn Upstream>| {
         let ports = Ports {
@@ -250,7 +250,7 @@ async fn progress_never_falls_even_when_another_server_takes_over() {
         .text(r#"{"ok":true,"meta":{"confidence":1,"risk":"low","explain":"e"},"data":{"found":["x"],"rationale":"r"}}"#)
         .await;
     strings.finish().await;
-    // The second step is asked, and the server goes.
+    // The second step is called, and the server stops.
     let _second = puppet.attempt().await;
     let mut before = Vec::new();
     while percents_of(&before).last().is_none_or(|percent| *percent == 0) {
@@ -271,7 +271,7 @@ async fn progress_never_falls_even_when_another_server_takes_over() {
 }
 
 #[tokio::test]
-async fn what_fails_on_the_way_is_left_out_replaced_or_the_end() {
+async fn failed_step_is_skipped_replaced_or_ends_the_run() {
     let engine = engine(library(), vec![replies()], Settings::default());
     let envelope = answer(&engine, "caller", json!({})).await;
     assert_eq!(envelope["ok"], true, "{envelope}");
@@ -286,7 +286,7 @@ async fn what_fails_on_the_way_is_left_out_replaced_or_the_end() {
 }
 
 #[tokio::test]
-async fn what_cannot_run_starts_nothing() {
+async fn unrunnable_composition_sends_no_request() {
     let puppet = ManualUpstream::new("never asked");
     let engine = engine(library(), vec![puppet], Settings::default());
     for (name, code) in [("lost", "E4006"), ("round", "E4004"), ("hidden", "E4007")] {
@@ -296,7 +296,7 @@ async fn what_cannot_run_starts_nothing() {
 }
 
 #[tokio::test]
-async fn every_call_of_every_step_is_recorded() {
+async fn attempts_of_all_steps_are_recorded() {
     let engine = engine(library(), vec![replies()], Settings::default());
     let tenant = Tenant::local();
     let execute = RunRequest {
@@ -325,7 +325,7 @@ async fn every_call_of_every_step_is_recorded() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_takes_all_steps_along() {
+async fn cancel_ends_all_steps() {
     let puppet = ManualUpstream::new("p");
     let both = "composition: {pattern: parallel, requires: [{name: a}, {name: b}]}\n";
     let modules = vec![
@@ -349,13 +349,16 @@ async fn whoever_leaves_takes_all_steps_along() {
     timeout(SOON, async { tokio::join!(first.dropped(), second.dropped()) })
         .await
         .unwrap();
-    let last = timeout(SOON, subscription.terminal_event()).await.unwrap().unwrap();
+    let last = timeout(SOON, subscription.terminal_event())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(envelope(&last)["error"]["code"], "E2010");
     timeout(SOON, engine.drain()).await.unwrap();
 }
 
 #[tokio::test]
-async fn steps_have_their_own_time_and_the_whole_has_its() {
+async fn timeouts_apply_per_step_and_in_total() {
     let puppet = ManualUpstream::new("silent");
     let own = "composition: {requires: [{name: a, timeout_ms: 50}]}\n";
     let slow = "composition: {timeout_ms: 70, requires: [{name: a}]}\n";
@@ -374,7 +377,7 @@ async fn steps_have_their_own_time_and_the_whole_has_its() {
 }
 
 #[tokio::test]
-async fn context_goes_down_and_what_is_shared_comes_back() {
+async fn context_is_passed_to_steps_and_shared_results_return() {
     let emits = "context: {emits: [{type: session_state}]}\n";
     let accepts = "context: {accepts: [{type: session_state, required: true}]}\n";
     let calls = format!(
@@ -400,14 +403,14 @@ async fn context_goes_down_and_what_is_shared_comes_back() {
     assert_eq!(envelope["ok"], true, "{envelope}");
     assert_eq!(envelope["_emitted_context"], json!({"session_state": {"n": 7}}));
     assert_eq!(envelope["_warnings"][0]["code"], "W1001");
-    // A copy of its own: the reader gets nothing, and needs it.
+    // A forked context: the reader receives nothing, but requires it.
     let envelope = answer(&engine, "forked", json!({})).await;
     assert_eq!(envelope["error"]["code"], "E3002", "{envelope}");
     assert_eq!(envelope["error"]["details"]["failed"][0]["code"], "E1002");
 }
 
 #[tokio::test]
-async fn a_request_that_is_too_long_costs_no_call() {
+async fn request_above_max_input_tokens_sends_no_call() {
     let puppet = ManualUpstream::new("never asked");
     let modules = vec![module(
         "m",

@@ -1,16 +1,17 @@
-//! Ten thousand deaths. Back-ends speak every streaming dialect as bytes, and each call may be cut, stalled,
-//! or refused at any byte; the bytes arrive in pieces of any size and go through the real decoders into the
-//! real machine. Whatever happens: nothing is lost, nothing doubled, one end, and every call recorded once.
+//! Ten thousand runs with injected faults. Back-ends stream bytes of every dialect, and each call may be
+//! truncated, stalled or refused at any byte; the bytes arrive in pieces of any size and pass the real
+//! decoders and the real state machine. Invariants: nothing is lost or duplicated, one terminal event, and
+//! every call is recorded once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use engine::fleet::{BackendSelector, Settings};
 use engine::route::Policy;
-use engine::run::machine::{Input, RunMachine, Output};
-use engine::run::{RunMode, AttemptOutcome};
+use engine::run::machine::{Input, Output, RunMachine};
+use engine::run::{AttemptOutcome, RunMode};
 use ir::event::{Block, FinishReason};
-use ir::{Dialect, Event, Ledger, Component, Usage};
+use ir::{Component, Dialect, Event, Ledger, Usage};
 use module::stream::{Assembler, Chunk};
 use serde_json::{Value, json};
 use wire::{Decoder, Encoder};
@@ -19,7 +20,7 @@ use crate::simulation::{Dice, fleet, plan, request};
 
 const SEEDS: u64 = 10_000;
 
-/// What the back-end at this place answers: each says something else, so that a mixture shows.
+/// The data of a back-end: different for each, so that a mixture is detected.
 fn data(member: usize) -> Value {
     json!({
         "rationale": format!("b{member} says \"Grüße\" — 日本 {}", "word ".repeat(3 + member)),
@@ -41,7 +42,7 @@ fn usage(member: usize) -> Usage {
     }
 }
 
-/// The answer as the dialect sends it, in deltas of random size.
+/// The reply in the dialect, in deltas of random size.
 fn bytes(dialect: Dialect, member: usize, dice: &mut Dice) -> Vec<u8> {
     let reply = reply(member);
     let mut events = vec![
@@ -81,9 +82,9 @@ fn bytes(dialect: Dialect, member: usize, dice: &mut Dice) -> Vec<u8> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Whole,
-    /// The connection breaks at this byte.
+    /// The connection is closed after this byte.
     Cut(usize),
-    /// Nothing more comes after this byte.
+    /// Nothing is sent after this byte.
     Stall(usize),
 }
 
@@ -95,7 +96,7 @@ struct Case {
     now_ms: u64,
     open: Vec<(u32, usize)>,
     opened: u32,
-    /// Calls that said all they had to say.
+    /// Calls with complete output.
     whole: BTreeSet<u32>,
     chunks: Vec<Chunk>,
     last: Vec<Chunk>,
@@ -131,7 +132,7 @@ impl Case {
         for output in outputs {
             assert!(
                 self.last.is_empty(),
-                "seed {}: {output:?} behind the end",
+                "seed {}: {output:?} after the end",
                 self.seed
             );
             match output {
@@ -141,19 +142,19 @@ impl Case {
                 }
                 Output::CancelAttempt { attempt } => self.open.retain(|(number, _)| *number != attempt),
                 Output::StartComposition => {}
-                Output::Mirror { .. } => panic!("nobody asked for a mirror"),
+                Output::Mirror { .. } => panic!("unexpected mirror"),
                 Output::Emit(chunk) => self.chunks.push(chunk),
                 Output::Finish { last, .. } => self.last.push(*last),
             }
         }
     }
 
-    /// Lets the clock go to the next time that the machine wants.
+    /// Advances the clock to the next tick.
     fn wait(&mut self) {
         let wake = self
             .machine
             .next_wake_ms()
-            .expect("a run that waits wants to be woken");
+            .expect("a waiting run has a next tick");
         self.now_ms = self.now_ms.max(wake);
         self.step(Input::Tick);
     }
@@ -162,7 +163,7 @@ impl Case {
         self.open.iter().any(|(number, _)| *number == attempt)
     }
 
-    /// Plays one call with its fate.
+    /// Simulates one call with its fault.
     fn call(&mut self, attempt: u32, member: usize) {
         let bytes = bytes(self.dialect, member, &mut self.dice);
         let fate = match self.dice.below(10) {
@@ -216,7 +217,7 @@ impl Case {
         self
     }
 
-    /// Everything that must hold, whatever happened. Returns whether the run was answered.
+    /// Checks all invariants. Returns whether the run was answered.
     fn check(&self) -> bool {
         let seed = self.seed;
         assert_eq!(self.last.len(), 1, "seed {seed}: one end");
@@ -237,9 +238,9 @@ impl Case {
         for attempt in &trace.attempts {
             let lost = attempt.outcome != AttemptOutcome::Won;
             assert_eq!(lost, attempt.error.is_some(), "seed {seed}: {attempt:?}");
-            // A call that was cut behind the end of its answer may not have come to its usage.
+            // A call truncated after its finish event may not have sent its usage.
             let told = self.whole.contains(&attempt.number);
-            // What a call said behind its last word counts, even if it failed then.
+            // Usage sent after the last output counts, even if the call failed then.
             let failed = attempt.outcome == AttemptOutcome::Failed;
             assert!(
                 !(lost && !failed && attempt.usage.is_some()),
@@ -291,16 +292,20 @@ impl Case {
 }
 
 #[test]
-fn ten_thousand_deaths_lose_nothing_and_double_nothing() {
+fn ten_thousand_faults_lose_and_duplicate_nothing() {
     let mut answered = 0;
     let mut calls = 0;
     for seed in 0..SEEDS {
-        let mode = if seed % 7 == 0 { RunMode::Sync } else { RunMode::Stream };
+        let mode = if seed % 7 == 0 {
+            RunMode::Sync
+        } else {
+            RunMode::Stream
+        };
         let case = Case::new(seed, mode).play();
         answered += u64::from(case.check());
         calls += u64::from(case.opened);
     }
-    // The dice must have made both kinds of ending, and many second calls.
+    // The seeds must produce both kinds of ending, and many second calls.
     assert!(answered > SEEDS / 2 && answered < SEEDS, "{answered} answered");
     assert!(calls > SEEDS * 3 / 2, "{calls} calls");
 }

@@ -1,9 +1,9 @@
-//! Gates and second chances on real runs.
+//! Gates and reasks on real runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::gate::{GateAction, Gates, GateRule};
+use engine::gate::{GateAction, GateRule, Gates};
 use engine::port::{EventKind, Upstream};
 use engine::{RunMode, Settings};
 use module::envelope::Risk;
@@ -39,9 +39,13 @@ fn unsure() -> String {
 }
 
 #[tokio::test]
-async fn an_unsure_answer_goes_to_a_person_where_no_stronger_back_end_is_named() {
+async fn low_confidence_requires_review_without_a_stronger_back_end() {
     let modules = vec![module("m", "", "p"), module("free", "", "p")];
-    let engine = engine(modules, vec![named("weak", &unsure())], settings(GateAction::Review));
+    let engine = engine(
+        modules,
+        vec![named("weak", &unsure())],
+        settings(GateAction::Review),
+    );
     let envelope = answer(&engine, "m", json!({})).await;
     assert_eq!(envelope["ok"], true);
     assert_eq!(
@@ -53,7 +57,7 @@ async fn an_unsure_answer_goes_to_a_person_where_no_stronger_back_end_is_named()
 }
 
 #[tokio::test]
-async fn an_unsure_answer_is_asked_for_again_from_the_stronger_one() {
+async fn low_confidence_is_reasked_on_the_stronger_back_end() {
     let rerun = GateAction::Rerun {
         backend: String::from("strong"),
     };
@@ -82,14 +86,14 @@ async fn an_unsure_answer_is_asked_for_again_from_the_stronger_one() {
 }
 
 const GOOD: &str =
-    r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"mended"}}"#;
+    r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"fixed"}}"#;
 
 fn twice(first: &str, second: &str) -> String {
     format!("- times: 1\n  reply: '{first}'\n- match: does not keep the contract\n  reply: '{second}'\n")
 }
 
 #[tokio::test]
-async fn a_broken_answer_gets_one_more_chance_with_what_was_wrong() {
+async fn invalid_answer_is_reasked_once_with_its_errors() {
     for first in ["no json at all", r#"{"ok":true,"meta":{},"data":[]}"#] {
         let modules = vec![
             module("m", "", "p"),
@@ -101,7 +105,7 @@ async fn a_broken_answer_gets_one_more_chance_with_what_was_wrong() {
             Settings::default(),
         );
         let envelope = answer(&engine, "m", json!({})).await;
-        assert_eq!(envelope["data"]["rationale"], "mended", "{envelope}");
+        assert_eq!(envelope["data"]["rationale"], "fixed", "{envelope}");
     }
     for manifest in [
         "failure: {reask: false}\n",
@@ -119,7 +123,7 @@ async fn a_broken_answer_gets_one_more_chance_with_what_was_wrong() {
 }
 
 #[tokio::test]
-async fn two_broken_answers_are_the_end() {
+async fn second_invalid_answer_ends_the_run() {
     let yaml = "- reply: no json at all\n";
     let engine = engine(
         vec![module("m", "", "p")],
@@ -132,7 +136,7 @@ async fn two_broken_answers_are_the_end() {
 }
 
 #[tokio::test]
-async fn a_tool_that_the_module_denies_is_the_end_of_it() {
+async fn denied_tool_ends_the_run() {
     let yaml = "- events:
     - {type: started}
     - {type: block_start, index: 0, block: {kind: tool_call, id: c1, name: delete_all}}
@@ -151,7 +155,7 @@ async fn a_tool_that_the_module_denies_is_the_end_of_it() {
     .await;
     assert_eq!(denied["error"]["code"], "E4007", "{denied}");
     assert_eq!(denied["error"]["details"]["tool"], "delete_all");
-    // Allowed, it is no answer either; but nothing was denied.
+    // If allowed, it is no answer either, but not denied.
     let allowed = module("m", "tools: {allowed: [delete_all]}\n", "p");
     let answer = answer(
         &engine(vec![allowed], vec![named("s", yaml)], Settings::default()),

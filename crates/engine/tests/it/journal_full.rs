@@ -1,10 +1,13 @@
-//! A journal whose disk can be full, and which can lose what was noted.
+//! A journal whose disk can be full, and which can lose buffered records.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use engine::Tenant;
-use engine::port::{LifecycleRecord, RunEnd, JournalEntry, Journal, JournalError, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, RunRecord};
+use engine::port::{
+    EncodedEvent, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry, JournalError, LifecycleRecord,
+    NewRun, RunEnd, RunRecord,
+};
 use ir::RunId;
 use store::memory::MemoryJournal;
 
@@ -12,7 +15,7 @@ use store::memory::MemoryJournal;
 pub(crate) struct FullJournal {
     pub(crate) inner: MemoryJournal,
     pub(crate) full: AtomicBool,
-    /// What was noted last gets lost, once.
+    /// The next flush fails, once.
     pub(crate) lost: AtomicBool,
 }
 
@@ -62,7 +65,7 @@ impl Journal for FullJournal {
 
     fn flush(&self, _: RunId) -> Result<(), JournalError> {
         match self.lost.swap(false, Ordering::Relaxed) {
-            true => Err(JournalError::from_backend("the log took nothing")),
+            true => Err(JournalError::from_backend("the log rejected the write")),
             false => Ok(()),
         }
     }
@@ -77,7 +80,12 @@ impl Journal for FullJournal {
         self.inner.read(tenant, run, after, limit).await
     }
 
-    async fn find_chunk(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
+    async fn find_chunk(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        seq: u64,
+    ) -> Result<Option<JournalEntry>, JournalError> {
         self.inner.find_chunk(tenant, run, seq).await
     }
 
@@ -85,7 +93,12 @@ impl Journal for FullJournal {
         self.inner.find(tenant, run).await
     }
 
-    async fn find_by_idempotency_key(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
+    async fn find_by_idempotency_key(
+        &self,
+        tenant: &Tenant,
+        client: &str,
+        once: &IdempotencyClaim,
+    ) -> Result<Option<IdempotencyMatch>, JournalError> {
         self.inner.find_by_idempotency_key(tenant, client, once).await
     }
 

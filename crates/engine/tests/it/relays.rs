@@ -1,14 +1,14 @@
-//! Relayed calls with real tasks: who is asked, what is passed on, what happens when somebody leaves, and
-//! what stands in the accounts.
+//! Relayed calls with real tasks: which back-end is called, what is forwarded, disconnects, and what is
+//! recorded.
 
 use std::sync::Arc;
 
 use engine::fleet::{Member, Settings as FleetSettings};
-use engine::port::{Archive, EventKind, EncodedEvent, AttemptUsage, RunState, Upstream, UsageFilter};
+use engine::port::{Archive, AttemptUsage, EncodedEvent, EventKind, RunState, Upstream, UsageFilter};
 use engine::route::{HostPolicy, Policy};
 use engine::{
-    Admission, Engine, Fleet, ReadFrom, Modules, RelayPart, Permit, Ports, RelayRequest, RelayResponse, FrameEncoder, ResumableResponse,
-    Settings, Subscription, Tenant,
+    Admission, Engine, Fleet, FrameEncoder, Modules, Permit, Ports, ReadFrom, RelayPart, RelayRequest,
+    RelayResponse, ResumableResponse, Settings, Subscription, Tenant,
 };
 use futures::FutureExt;
 use ir::operation::Feature;
@@ -46,7 +46,7 @@ impl World {
 
     async fn relay(&self, call: RelayRequest) -> Result<RelayResponse, Box<engine::RelayFailure>> {
         let admission = Admission {
-            client: String::from("somebody"),
+            client: String::from("client-1"),
             ..Admission::default()
         };
         let tenant = Tenant::local();
@@ -64,7 +64,7 @@ impl World {
     }
 }
 
-/// In this order; those that continue a prefix are marked.
+/// In this order; `true` marks those that continue a prefix.
 fn members<const N: usize>(puppets: [(&Arc<ManualUpstream>, bool); N]) -> Vec<Member> {
     let members = (0..).zip(puppets).map(|(place, (puppet, continues))| {
         let upstream: Arc<dyn Upstream> = puppet.clone();
@@ -101,7 +101,7 @@ async fn next(relayed: &mut RelayResponse) -> Option<Event> {
 }
 
 #[tokio::test]
-async fn an_answer_is_passed_on_and_accounted_for() {
+async fn relayed_answer_is_streamed_and_recorded() {
     let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let (relayed, strings) = tokio::join!(world.relay(call()), async {
@@ -134,23 +134,23 @@ async fn an_answer_is_passed_on_and_accounted_for() {
         ..UsageFilter::default()
     };
     let lines = world.journal.usage(None, &filter).await.unwrap();
-    assert_eq!(lines[0].client.as_deref(), Some("somebody"));
+    assert_eq!(lines[0].client.as_deref(), Some("client-1"));
 }
 
 #[tokio::test]
-async fn whoever_leaves_is_hung_up_on_at_once_and_gets_an_estimate() {
+async fn disconnect_cancels_at_once_and_estimates_usage() {
     let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
-    // Before the first word.
+    // Before the first output.
     let leaving = async {
         tokio::select! {
-            _ = world.relay(call()) => panic!("nobody has spoken"),
+            _ = world.relay(call()) => panic!("no output was sent"),
             strings = puppet.attempt() => strings,
         }
     };
     let strings = leaving.await;
     timeout(SOON, strings.dropped()).await.unwrap();
-    // And behind it.
+    // And after it.
     let (relayed, strings) = tokio::join!(world.relay(call()), async {
         let strings = puppet.attempt().await;
         strings.text("12345678").await;
@@ -166,7 +166,7 @@ async fn whoever_leaves_is_hung_up_on_at_once_and_gets_an_estimate() {
     assert_eq!(
         spent[0].estimated_tokens,
         Some(4),
-        "two for the question, two for the answer"
+        "two for the request, two for the answer"
     );
     let usage = world.journal.usage(None, &UsageFilter::default()).await.unwrap();
     assert_eq!((usage[0].runs, usage[0].unknown), (2, 2));
@@ -174,7 +174,7 @@ async fn whoever_leaves_is_hung_up_on_at_once_and_gets_an_estimate() {
 }
 
 #[tokio::test]
-async fn relayed_calls_are_waited_for_and_left_to_those_who_hold_them() {
+async fn shutdown_waits_for_relayed_calls() {
     let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let (relayed, _strings) = tokio::join!(world.relay(call()), async {
@@ -189,14 +189,14 @@ async fn relayed_calls_are_waited_for_and_left_to_those_who_hold_them() {
     let mut hung_up = std::pin::pin!(world.engine.relays_drained());
     assert!(hung_up.as_mut().now_or_never().is_none());
     drop(relayed);
-    // Whoever has waited finds it in the accounts.
+    // After the drain, its usage is recorded.
     timeout(SOON, hung_up).await.unwrap();
     assert_eq!(world.spent(run).await.len(), 1);
     timeout(SOON, world.engine.drain()).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_stream_that_dies_goes_on_where_somebody_continues_it() {
+async fn truncated_stream_is_continued_by_another_back_end() {
     let (first, second) = (ManualUpstream::new("first"), ManualUpstream::new("second"));
     let world = World::new(members([(&first, false), (&second, true)]), Settings::default());
     let (relayed, strings) = tokio::join!(world.relay(call()), async {
@@ -236,7 +236,7 @@ async fn a_stream_that_dies_goes_on_where_somebody_continues_it() {
 }
 
 #[tokio::test]
-async fn a_stream_that_dies_for_good_ends_in_one_error() {
+async fn truncated_stream_without_continuation_ends_in_one_error() {
     let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let (relayed, strings) = tokio::join!(world.relay(call()), async {
@@ -254,7 +254,7 @@ async fn a_stream_that_dies_for_good_ends_in_one_error() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_for_a_model_that_the_caller_may_not_have_and_permits_come_back() {
+async fn forbidden_model_sends_no_request_and_releases_the_permit() {
     let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let freed = Arc::new(Notify::new());
@@ -273,7 +273,7 @@ async fn nobody_is_asked_for_a_model_that_the_caller_may_not_have_and_permits_co
     assert_eq!(world.spent(failure.run).await, [AttemptUsage::unknown()]);
 }
 
-/// Tells when it is dropped.
+/// Notifies when it is dropped.
 struct Freed(Arc<Notify>);
 
 impl Drop for Freed {
@@ -283,7 +283,7 @@ impl Drop for Freed {
 }
 
 #[tokio::test]
-async fn there_are_only_so_many_at_once() {
+async fn concurrent_calls_are_limited() {
     let puppet = ManualUpstream::new("p");
     let settings = Settings {
         runs_max: 1,
@@ -303,7 +303,7 @@ async fn there_are_only_so_many_at_once() {
 }
 
 #[tokio::test]
-async fn what_a_killed_server_left_open_is_closed_by_the_next() {
+async fn recovery_closes_relayed_calls_of_a_killed_server() {
     let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let (relayed, _strings) = tokio::join!(world.relay(call()), async {
@@ -312,14 +312,14 @@ async fn what_a_killed_server_left_open_is_closed_by_the_next() {
         strings
     });
     let relayed = relayed.unwrap();
-    // Nobody drops anything when a process is killed.
+    // A killed process runs no destructors.
     let run = std::mem::ManuallyDrop::new(relayed).run;
     world.engine.recover().await.unwrap();
     assert_eq!(world.state(run).await, RunState::Failed);
     assert_eq!(world.spent(run).await, [AttemptUsage::unknown()]);
 }
 
-/// Shows text as it is.
+/// Encodes text unchanged.
 #[derive(Debug)]
 struct Plain;
 
@@ -341,7 +341,10 @@ impl FrameEncoder for Plain {
 }
 
 impl World {
-    async fn resumable(&self, puppet: &ManualUpstream) -> (ResumableResponse, testkit::manual_upstream::ManualAttempt) {
+    async fn resumable(
+        &self,
+        puppet: &ManualUpstream,
+    ) -> (ResumableResponse, testkit::manual_upstream::ManualAttempt) {
         let tenant = Tenant::local();
         let relayed = self
             .engine
@@ -376,7 +379,7 @@ fn bodies(frames: &[EncodedEvent]) -> Vec<(Option<u64>, &str)> {
 }
 
 #[tokio::test]
-async fn whoever_comes_back_gets_the_rest_of_the_frames() {
+async fn reconnect_resumes_after_the_last_frame() {
     let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let (mut relayed, strings) = world.resumable(&puppet).await;
@@ -392,8 +395,11 @@ async fn whoever_comes_back_gets_the_rest_of_the_frames() {
     strings.send(usage()).await;
     strings.finish().await;
     let last = frames(&mut back, usize::MAX).await;
-    assert_eq!((last[0].kind, bodies(&last)), (EventKind::Final, vec![(None, "done")]));
-    // And again after its end, from the journal.
+    assert_eq!(
+        (last[0].kind, bodies(&last)),
+        (EventKind::Final, vec![(None, "done")])
+    );
+    // And again after the end, from the journal.
     let seen = frames(&mut world.resume(run, 2).await, usize::MAX).await;
     assert_eq!(bodies(&seen), [(Some(3), "three"), (None, "done")]);
     assert!(
@@ -408,7 +414,7 @@ async fn whoever_comes_back_gets_the_rest_of_the_frames() {
 }
 
 #[tokio::test]
-async fn nobody_comes_back_for_ever() {
+async fn response_is_abandoned_after_the_grace_period() {
     let puppet = ManualUpstream::new("p");
     let settings = Settings {
         resume_grace_ms: 20,
@@ -426,7 +432,7 @@ async fn nobody_comes_back_for_ever() {
 }
 
 #[tokio::test]
-async fn an_answer_that_may_be_resumed_is_left_to_the_next_server() {
+async fn shutdown_leaves_resumable_response_for_recovery() {
     let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let (mut relayed, strings) = world.resumable(&puppet).await;
@@ -436,6 +442,9 @@ async fn an_answer_that_may_be_resumed_is_left_to_the_next_server() {
     assert_eq!(world.state(relayed.run).await, RunState::Running);
     world.engine.recover().await.unwrap();
     let seen = frames(&mut world.resume(relayed.run, 1).await, usize::MAX).await;
-    assert_eq!((seen[0].kind, bodies(&seen)), (EventKind::Error, vec![(None, "")]));
+    assert_eq!(
+        (seen[0].kind, bodies(&seen)),
+        (EventKind::Error, vec![(None, "")])
+    );
     assert_eq!(world.spent(relayed.run).await, [AttemptUsage::unknown()]);
 }

@@ -1,5 +1,5 @@
-//! Relayed calls over real connections: a caller of one dialect, servers that die in the middle, and what
-//! the caller gets of it, byte for byte. What stands between is written as an edge would write it.
+//! Relayed calls over real connections: a caller of one dialect, servers that fail in mid-stream, and what
+//! the caller receives, byte for byte. The gateway's part is written as the gateway would write it.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -9,9 +9,11 @@ use std::thread;
 
 use bytes::Bytes;
 use engine::fleet::{Member, Settings as FleetSettings};
-use engine::port::{Archive, Upstream, UsageFilter, RawRequest};
+use engine::port::{Archive, RawRequest, Upstream, UsageFilter};
 use engine::route::{Candidate, HostPolicy, Policy};
-use engine::{Admission, Engine, Fleet, Modules, RelayPart, Ports, RelayRequest, RelayResponse, Settings, Tenant};
+use engine::{
+    Admission, Engine, Fleet, Modules, Ports, RelayPart, RelayRequest, RelayResponse, Settings, Tenant,
+};
 use ir::adaptation::Component;
 use ir::fold::Fold;
 use ir::operation::{Feature, Operation};
@@ -20,7 +22,7 @@ use providers::{Client, ClientOptions, HttpOptions, openai};
 use serde_json::{Value, json};
 use store::memory::MemoryJournal;
 use testkit::clock::ManualClock;
-use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
+use testkit::http::{MockServer, ReceivedRequest, ScriptedResponse};
 use tokio::time::timeout;
 use wire::{Decoder, Encoder};
 
@@ -30,10 +32,10 @@ const WORDS: [&str; 7] = ["Grüße", ",", " 世界", "  and", "\n\n", "so on", "
 const BODY: &str =
     "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}";
 
-/// The end of the frame that says why the answer ends.
+/// The end of the frame with the finish reason.
 const STOP: &str = "\"finish_reason\":\"stop\"}]}";
 
-/// A stream of these words as OpenAI's servers write it.
+/// A stream of these words as OpenAI's servers encode it.
 fn stream(id: &str, words: &[&str]) -> String {
     let chunk = |delta: Value, finish: Value| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
@@ -53,7 +55,7 @@ fn stream(id: &str, words: &[&str]) -> String {
     text
 }
 
-/// Goes on behind what the caller says it has.
+/// Continues the assistant message of the request.
 fn continuing(asked: &ReceivedRequest) -> ScriptedResponse {
     let body = asked.json();
     let last = body["messages"].as_array().unwrap().last().unwrap();
@@ -75,7 +77,7 @@ struct World {
 }
 
 impl World {
-    /// In this order, nobody twice; those behind the first continue a prefix.
+    /// In this order, without retries on the same instance; those after the first continue a prefix.
     fn new(urls: &[String]) -> Self {
         let members = (0..).zip(urls).map(|(place, url)| {
             let mut features = BTreeSet::from([Feature::Stream, Feature::SystemRole]);
@@ -131,7 +133,7 @@ impl World {
     }
 }
 
-/// What goes out to a caller of OpenAI's dialect.
+/// The bytes sent to a caller of OpenAI's dialect.
 async fn written(mut relayed: RelayResponse) -> String {
     let mut ledger = Ledger::new(Component::Adapter);
     let (mut out, mut parts) = (Vec::new(), Vec::new());
@@ -160,7 +162,7 @@ async fn written(mut relayed: RelayResponse) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// What a client makes of it: the text, and how it ended.
+/// What a client decodes: the text and the events.
 fn read(written: &str) -> (String, Vec<Event>) {
     let mut decoder = Decoder::new(Dialect::OpenaiChat).unwrap();
     let mut events = Vec::new();
@@ -183,7 +185,7 @@ fn ids(written: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Places in a stream: every border of frames, and some inside.
+/// Offsets in a stream: every frame boundary, and some inside frames.
 fn places(stream: &str) -> Vec<usize> {
     let borders = stream.match_indices("\n\n").map(|(at, mark)| at + mark.len());
     let places = borders.flat_map(|at| [at - 1, at, at + 40]);
@@ -191,7 +193,7 @@ fn places(stream: &str) -> Vec<usize> {
 }
 
 #[tokio::test]
-async fn wherever_a_server_dies_the_caller_reads_one_whole_stream() {
+async fn failover_at_any_byte_yields_one_complete_stream() {
     let whole = stream("first", &WORDS);
     let second = MockServer::with_responder(|_, asked| continuing(asked));
     for place in places(&whole) {
@@ -207,7 +209,8 @@ async fn wherever_a_server_dies_the_caller_reads_one_whole_stream() {
         assert_eq!(ids(&written).len(), 1, "{place}: {written}");
         let usage = world.journal.usage(None, &UsageFilter::default()).await.unwrap();
         assert_eq!(usage[0].runs, 1);
-        // One that was done and died before it said what it used is unknown; any other answer is known.
+        // Usage is unknown if the server failed after the finish event and before usage; in all other cases
+        // it is known.
         let seen = whole.get(..place).unwrap();
         let unknown = seen.contains(STOP) && !seen.contains("\"usage\"");
         assert_eq!(usage[0].output_tokens.is_none(), unknown, "{place}");
@@ -215,7 +218,7 @@ async fn wherever_a_server_dies_the_caller_reads_one_whole_stream() {
 }
 
 #[tokio::test]
-async fn wherever_a_lone_server_dies_the_caller_reads_one_error_and_no_good_end() {
+async fn truncation_at_any_byte_yields_one_error() {
     let whole = stream("first", &WORDS);
     for place in places(&whole) {
         let cut = whole.get(..place).unwrap().as_bytes().to_vec();
@@ -240,7 +243,7 @@ async fn wherever_a_lone_server_dies_the_caller_reads_one_error_and_no_good_end(
 }
 
 #[tokio::test]
-async fn a_server_that_nobody_listens_to_is_hung_up_on() {
+async fn disconnect_closes_the_upstream_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (tell, told) = mpsc::channel();
@@ -254,7 +257,7 @@ async fn a_server_that_nobody_listens_to_is_hung_up_on() {
         let start = whole.get(..whole.find("世界").unwrap()).unwrap();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
         caller.write_all(format!("{head}{start}").as_bytes()).unwrap();
-        // Nothing more comes from a caller who still listens.
+        // Nothing more arrives while the caller reads.
         let end = caller.read(&mut buffer);
         tell.send(end.unwrap_or(0)).unwrap();
     });
@@ -264,7 +267,7 @@ async fn a_server_that_nobody_listens_to_is_hung_up_on() {
         timeout(SOON, relayed.next()).await.unwrap(),
         Some(RelayPart::Raw(_))
     ));
-    assert!(told.try_recv().is_err(), "it is still listened to");
+    assert!(told.try_recv().is_err(), "the caller is still connected");
     drop(relayed);
     let ended = tokio::task::spawn_blocking(move || told.recv_timeout(SOON));
     assert_eq!(ended.await.unwrap(), Ok(0));

@@ -1,4 +1,4 @@
-//! What the policies, the retry loop, the breakers and hedging do to whole crowds of runs.
+//! Policies, retry loop, breakers and hedging under the load of many runs.
 
 use engine::fleet::Settings;
 use engine::route::{HashKey, Policy};
@@ -12,7 +12,7 @@ fn requests(count: usize) -> Vec<Request> {
     (0..count).map(|_| request("q")).collect()
 }
 
-/// Times to the first token as models have them, with one call in a hundred a hundred times slower.
+/// Realistic times to the first token, with one call in a hundred a hundred times slower.
 fn first_token_ms(dice: &mut Dice, sigma: f64, disturbed: bool) -> u64 {
     let ms = dice.log_normal(300.0, sigma);
     let slow = dice.unit() < 0.01;
@@ -24,7 +24,7 @@ fn first_token_ms(dice: &mut Dice, sigma: f64, disturbed: bool) -> u64 {
 }
 
 #[test]
-fn hedging_hides_the_slow_hundredth_for_two_calls_in_a_hundred() {
+fn hedging_hides_the_slowest_percent_for_two_percent_more_calls() {
     const RUNS: usize = 12_000;
     for sigma in [0.4, 0.5, 0.7] {
         let tail = |disturbed: bool| {
@@ -50,7 +50,7 @@ fn hedging_hides_the_slow_hundredth_for_two_calls_in_a_hundred() {
 }
 
 #[test]
-fn without_hedging_the_slow_hundredth_shows() {
+fn slowest_percent_shows_without_hedging() {
     let fleet = fleet(3, Policy::EwmaLatency, Settings::default(), |_, _| {});
     let mut dice = Dice(17);
     let mut world = World::new(&fleet, |_, _| Fate::Answer {
@@ -61,7 +61,7 @@ fn without_hedging_the_slow_hundredth_shows() {
 }
 
 #[test]
-fn when_everything_fails_nobody_storms() {
+fn total_failure_causes_no_retry_storm() {
     let fleet = fleet(5, Policy::EwmaLatency, Settings::default(), |_, _| {});
     let mut world = World::new(&fleet, |_, _| broken(ErrorKind::Upstream, 20));
     world.play(requests(6_000), 10);
@@ -72,12 +72,12 @@ fn when_everything_fails_nobody_storms() {
             .iter()
             .all(|ended| ended.code.as_deref() == Some("E4001"))
     );
-    // Each breaker opens after five failures and what was under way, then lets single trials pass.
+    // Each breaker opens after five failures and the calls in flight, then admits single probes.
     assert!(world.calls.len() <= 200, "{} calls", world.calls.len());
 }
 
 #[test]
-fn a_fleet_that_recovers_is_used_again() {
+fn recovered_fleet_is_used_again() {
     let fleet = fleet(2, Policy::EwmaLatency, Settings::default(), |_, _| {});
     let mut world = World::new(&fleet, |_, now_ms| match now_ms {
         0..20_000 => broken(ErrorKind::Network, 5),
@@ -89,7 +89,7 @@ fn a_fleet_that_recovers_is_used_again() {
 }
 
 #[test]
-fn retries_stay_within_their_share_of_the_traffic() {
+fn retries_stay_within_the_budget() {
     let mut settings = Settings::default();
     settings.breaker.failures = u32::MAX;
     settings.breaker.failure_share = 2.0;
@@ -106,13 +106,13 @@ fn retries_stay_within_their_share_of_the_traffic() {
 }
 
 #[test]
-fn nobody_calls_before_a_back_end_said_it_may() {
+fn retry_after_is_respected() {
     let fleet = fleet(2, Policy::RoundRobin, Settings::default(), |_, _| {});
     let mut closed = [0..0, 0..0];
     let mut early = 0;
     let mut calls = [0u32; 2];
     let mut world = World::new(&fleet, |member, now_ms| {
-        // Within the same millisecond nobody can know yet.
+        // Within the same millisecond the rate limit is not known yet.
         early += u32::from(closed[member].start < now_ms && now_ms < closed[member].end);
         calls[member] += 1;
         if calls[member].is_multiple_of(20) {
@@ -126,14 +126,14 @@ fn nobody_calls_before_a_back_end_said_it_may() {
     world.play(requests(2_000), 25);
     assert!(
         world.ended.iter().all(|ended| ended.code.is_none()),
-        "everyone waits and is served"
+        "all runs wait and are answered"
     );
     drop(world);
     assert_eq!(early, 0);
 }
 
 #[test]
-fn a_lone_back_end_that_is_full_is_waited_for_within_the_deadline() {
+fn waits_for_a_single_rate_limited_back_end_within_the_deadline() {
     let fleet = fleet(1, Policy::Priority, Settings::default(), |_, _| {});
     let mut first = true;
     let mut world = World::new(&fleet, |_, _| {
@@ -161,7 +161,7 @@ fn a_lone_back_end_that_is_full_is_waited_for_within_the_deadline() {
 }
 
 #[test]
-fn a_refused_key_makes_way_for_the_next_one_of_its_pool() {
+fn rejected_key_fails_over_to_the_next_key() {
     let fleet = fleet(
         3,
         Policy::WeightedRoundRobin,
@@ -185,7 +185,7 @@ fn a_refused_key_makes_way_for_the_next_one_of_its_pool() {
 }
 
 #[test]
-fn a_pool_of_keys_has_one_share_of_the_work() {
+fn key_pool_has_one_share_of_the_traffic() {
     for policy in [
         Policy::WeightedRoundRobin,
         Policy::WeightedRandom,
@@ -205,9 +205,10 @@ fn a_pool_of_keys_has_one_share_of_the_work() {
     }
 }
 
-/// What each policy does with three back-ends: b0 is twice as heavy and slow, b1 cheap, b2 fast.
+/// The distribution of each policy over three back-ends: b0 has twice the weight and is slow, b1 cheap, b2
+/// fast.
 #[test]
-fn every_policy_has_its_own_distribution() {
+fn policies_distribute_calls_as_defined() {
     let shares = |policy: Policy| {
         let fleet = fleet(3, policy, Settings::default(), |number, member| {
             let candidate = &mut member.candidate;
@@ -253,7 +254,7 @@ fn every_policy_has_its_own_distribution() {
 }
 
 #[test]
-fn one_task_stays_on_one_back_end_and_moves_only_when_that_is_gone() {
+fn consistent_hash_keeps_a_task_on_its_back_end() {
     let fleet = fleet(
         4,
         Policy::ConsistentHash(HashKey::Task),
@@ -278,7 +279,7 @@ fn one_task_stays_on_one_back_end_and_moves_only_when_that_is_gone() {
             .attempts
             .iter()
             .find(|attempt| attempt.outcome == AttemptOutcome::Won);
-        // The seed of a run is its number, and the number gives the task.
+        // The seed of a run is its number, and the number determines the task.
         let task = format!("task-{}", (ended.trace.seed - 1_000) % 50);
         homes
             .entry(task)
@@ -289,7 +290,7 @@ fn one_task_stays_on_one_back_end_and_moves_only_when_that_is_gone() {
 }
 
 #[test]
-fn a_mirror_gets_every_copy_and_answers_nobody() {
+fn mirror_receives_copies_and_answers_no_run() {
     let policy = Policy::Mirror {
         to: String::from("b1"),
     };
@@ -301,7 +302,7 @@ fn a_mirror_gets_every_copy_and_answers_nobody() {
 }
 
 #[test]
-fn a_hedge_that_loses_is_recorded_without_usage_and_with_an_estimate() {
+fn lost_hedge_has_an_estimate_and_no_usage() {
     let policy = Policy::Hedged { k: 2, delay_ms: 50 };
     let fleet = fleet(2, policy, Settings::default(), |_, _| {});
     let mut calls = 0;
@@ -337,7 +338,7 @@ fn a_hedge_that_loses_is_recorded_without_usage_and_with_an_estimate() {
 }
 
 #[test]
-fn a_drained_back_end_takes_nothing_even_when_all_others_fail() {
+fn drained_back_end_is_never_called() {
     let fleet = fleet(
         2,
         Policy::WeightedRandom,

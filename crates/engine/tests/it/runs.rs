@@ -2,11 +2,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::port::{Archive, Journal, EventKind, EncodedEvent, RunState, Upstream};
-use engine::run::{RunOptions, ResumePoint, envelope};
+use engine::port::{Archive, EncodedEvent, EventKind, Journal, RunState, Upstream};
+use engine::run::{ResumePoint, RunOptions, envelope};
 use engine::{
-    Admission, Engine, RunRequest, Fleet, ReadFrom, RunMode, Modules, Permit, Ports, Queue, Settings, Subscription,
-    Tenant,
+    Admission, Engine, Fleet, Modules, Permit, Ports, Queue, ReadFrom, RunMode, RunRequest, Settings,
+    Subscription, Tenant,
 };
 use futures::FutureExt;
 use ir::RunId;
@@ -80,7 +80,7 @@ fn assemble(events: &[EncodedEvent]) -> Assembled {
 }
 
 #[tokio::test]
-async fn a_slow_reader_finds_in_the_journal_what_it_missed() {
+async fn slow_reader_catches_up_from_the_journal() {
     let puppet = ManualUpstream::new("p");
     let engine = engine(
         Arc::new(MemoryJournal::default()),
@@ -108,7 +108,7 @@ async fn a_slow_reader_finds_in_the_journal_what_it_missed() {
 }
 
 #[tokio::test]
-async fn what_a_reader_sees_is_in_the_journal() {
+async fn events_are_journaled_before_they_are_published() {
     let puppet = ManualUpstream::new("p");
     let journal = Arc::new(MemoryJournal::default());
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
@@ -136,7 +136,7 @@ async fn what_a_reader_sees_is_in_the_journal() {
 }
 
 #[tokio::test]
-async fn what_a_quick_back_end_says_first_shares_the_write_of_its_run() {
+async fn first_events_share_the_write_of_their_run() {
     let puppet = ManualUpstream::new("p");
     let journal = || Arc::new(MemoryJournal::default());
     let opening = |opening_ms| Settings {
@@ -146,7 +146,7 @@ async fn what_a_quick_back_end_says_first_shares_the_write_of_its_run() {
     let patient = engine(journal(), puppet.clone(), opening(60_000));
     let (_, mut reader) = start(&patient, RunMode::Stream).await;
     let strings = puppet.attempt().await;
-    // The reader is noticed, and ends no pause.
+    // A new reader does not end the pause.
     for _ in 0..50 {
         tokio::task::yield_now().await;
     }
@@ -154,7 +154,7 @@ async fn what_a_quick_back_end_says_first_shares_the_write_of_its_run() {
     let written = reader.next().await.unwrap().unwrap();
     let last = written.last().unwrap();
     assert!(written.len() > 1 && last.body.contains("first"), "{written:?}");
-    // One that takes its time is not waited for.
+    // A slow back-end is not waited for.
     let hasty = engine(journal(), puppet.clone(), opening(1));
     let (_, mut reader) = start(&hasty, RunMode::Stream).await;
     let _silent = puppet.attempt().await;
@@ -162,9 +162,9 @@ async fn what_a_quick_back_end_says_first_shares_the_write_of_its_run() {
     assert!(written.iter().all(|event| event.seq.is_none()), "{written:?}");
 }
 
-/// On one thread, where whoever goes on keeps all others from going on.
+/// On one thread, where a task that does not yield blocks all others.
 #[tokio::test]
-async fn first_words_are_passed_on_before_the_rest_of_an_answer_is_looked_at() {
+async fn first_chunk_is_sent_before_the_rest_is_processed() {
     let puppet = ManualUpstream::new("p");
     let journal = Arc::new(MemoryJournal::default());
     let engine = engine(journal, puppet.clone(), Settings::default());
@@ -179,7 +179,7 @@ async fn first_words_are_passed_on_before_the_rest_of_an_answer_is_looked_at() {
     let mut events = reader.next().await.unwrap().unwrap();
     let first = events.last().unwrap();
     assert!(first.body.contains("\"first\""), "{events:?}");
-    // The next are few.
+    // The next batch is small.
     let next = reader.next().await.unwrap().unwrap();
     assert!(next.len() < 10, "{next:?}");
     events.extend(next);
@@ -189,7 +189,7 @@ async fn first_words_are_passed_on_before_the_rest_of_an_answer_is_looked_at() {
 }
 
 #[tokio::test]
-async fn a_caller_who_waits_for_the_whole_and_leaves_cancels_the_back_end() {
+async fn disconnect_cancels_a_run_without_stream() {
     let puppet = ManualUpstream::new("p");
     let journal = Arc::new(MemoryJournal::default());
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
@@ -204,7 +204,7 @@ async fn a_caller_who_waits_for_the_whole_and_leaves_cancels_the_back_end() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_without_readers_until_its_grace_is_over() {
+async fn stream_continues_without_readers_for_the_grace_period() {
     let settings = Settings {
         resume_grace_ms: 60,
         ..Settings::default()
@@ -215,7 +215,7 @@ async fn a_stream_goes_on_without_readers_until_its_grace_is_over() {
     let strings = puppet.attempt().await;
     strings.text(OPENING).await;
     drop(reader);
-    strings.text("said to nobody").await;
+    strings.text("without readers").await;
     timeout(SOON, strings.dropped()).await.unwrap();
     let place = ResumePoint {
         seq: 0,
@@ -228,11 +228,11 @@ async fn a_stream_goes_on_without_readers_until_its_grace_is_over() {
         .unwrap();
     let assembled = assemble(&rest(back).await);
     assert_eq!(assembled.envelope["error"]["code"], "E2010");
-    assert_eq!(assembled.envelope["partial_data"]["rationale"], "said to nobody");
+    assert_eq!(assembled.envelope["partial_data"]["rationale"], "without readers");
 }
 
 #[tokio::test]
-async fn a_run_belongs_to_its_tenant() {
+async fn run_is_visible_only_to_its_tenant() {
     let puppet = ManualUpstream::new("p");
     let engine = engine(Arc::new(MemoryJournal::default()), puppet, Settings::default());
     let (run, _reader) = start(&engine, RunMode::Stream).await;
@@ -246,7 +246,7 @@ async fn a_run_belongs_to_its_tenant() {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_ends_and_drops_its_back_end() {
+async fn cancel_ends_the_run_and_its_upstream_call() {
     let puppet = ManualUpstream::new("p");
     let engine = engine(
         Arc::new(MemoryJournal::default()),
@@ -268,7 +268,7 @@ async fn a_cancelled_run_ends_and_drops_its_back_end() {
 }
 
 #[tokio::test]
-async fn more_runs_than_may_be_are_refused() {
+async fn runs_above_the_limit_are_refused() {
     let settings = Settings {
         runs_max: 1,
         ..Settings::default()
@@ -281,7 +281,7 @@ async fn more_runs_than_may_be_are_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_takes_a_run_over_is_its_only_writer() {
+async fn takeover_fences_the_previous_writer() {
     let journal = Arc::new(MemoryJournal::default());
     let (old, new) = (ManualUpstream::new("old"), ManualUpstream::new("new"));
     let first = engine(journal.clone(), old.clone(), Settings::default());
@@ -291,12 +291,15 @@ async fn a_server_that_takes_a_run_over_is_its_only_writer() {
     before.text(OPENING).await;
     before.text("half a wo").await;
     let mut seen = Vec::new();
-    while !seen.iter().any(|event: &EncodedEvent| event.kind == EventKind::Chunk) {
+    while !seen
+        .iter()
+        .any(|event: &EncodedEvent| event.kind == EventKind::Chunk)
+    {
         seen.extend(reader.next().await.unwrap().unwrap());
     }
     second.recover().await.unwrap();
     let after = new.attempt().await;
-    before.text("rd that nobody may see").await;
+    before.text("rd of a fenced writer").await;
     timeout(SOON, before.dropped()).await.unwrap();
     assert_eq!(timeout(SOON, reader.next()).await.unwrap().unwrap(), None);
     let back = second
@@ -313,7 +316,7 @@ async fn a_server_that_takes_a_run_over_is_its_only_writer() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_leaves_its_runs_to_the_next() {
+async fn shutdown_leaves_runs_for_recovery() {
     let journal = Arc::new(MemoryJournal::default());
     let puppet = ManualUpstream::new("p");
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
@@ -327,7 +330,7 @@ async fn a_server_that_stops_leaves_its_runs_to_the_next() {
 }
 
 #[tokio::test]
-async fn when_the_journal_fails_readers_get_one_honest_end() {
+async fn journal_failure_gives_readers_one_error() {
     let journal = Arc::new(FullJournal::default());
     let puppet = ManualUpstream::new("p");
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
@@ -338,7 +341,7 @@ async fn when_the_journal_fails_readers_get_one_honest_end() {
     strings.text("never journaled").await;
     let events = rest(reader).await;
     let assembled = assemble(&events);
-    // The end is not in the journal yet, so this is none: readers are told to come back for it.
+    // The end is not journaled yet, so readers get an error after which they can resume.
     let error = &assembled.envelope["error"];
     assert_eq!(
         (&error["code"], &error["recoverable"]),
@@ -348,17 +351,25 @@ async fn when_the_journal_fails_readers_get_one_honest_end() {
     assert!(!events.iter().any(|event| event.body.contains("never journaled")));
     let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
     assert_eq!(row.state, RunState::Running);
-    // As soon as there is room, the run is closed and accounted for.
+    // When there is space again, the run is closed and its usage recorded.
     journal.full.store(false, Ordering::Relaxed);
     timeout(SOON, engine.drain()).await.unwrap();
     let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
     assert_eq!(row.finished.unwrap().code.as_deref(), Some("E4000"));
-    assert_eq!(journal.inner.attempt_usage(&Tenant::local(), run).await.unwrap().len(), 1);
+    assert_eq!(
+        journal
+            .inner
+            .attempt_usage(&Tenant::local(), run)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
-/// A journal that has no room when the stream opens may have some when the run's turn comes.
+/// A journal that is full when the stream is opened may have space when the run gets its permit.
 #[tokio::test]
-async fn a_stream_whose_opening_was_refused_opens_when_there_is_room() {
+async fn stream_opens_after_a_refused_first_append() {
     let (journal, puppet) = (Arc::new(FullJournal::default()), ManualUpstream::new("p"));
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
     let ((come, coming), (turn, turns)) = (oneshot::channel(), oneshot::channel::<()>());
@@ -383,14 +394,17 @@ async fn a_stream_whose_opening_was_refused_opens_when_there_is_room() {
     strings.text(&format!("{OPENING}r\"}}}}")).await;
     strings.finish().await;
     let events = rest(reader).await;
-    let opened = events.iter().filter(|event| event.kind == EventKind::Meta).count();
+    let opened = events
+        .iter()
+        .filter(|event| event.kind == EventKind::Meta)
+        .count();
     assert_eq!((events[0].kind, opened), (EventKind::Meta, 1), "{events:?}");
     assert_eq!(assemble(&events).envelope["data"]["rationale"], "r");
 }
 
-/// The first server is gone before the first chunk was written: the next one opens the stream.
+/// The first server was killed before the first chunk was written: the next one opens the stream.
 #[tokio::test]
-async fn a_run_that_was_never_opened_is_opened_by_the_next_server() {
+async fn recovery_opens_an_unopened_stream() {
     let (journal, puppet) = (Arc::new(MemoryJournal::default()), ManualUpstream::new("p"));
     let first = engine(journal.clone(), ManualUpstream::new("gone"), Settings::default());
     let tenant = Tenant::local();
@@ -410,7 +424,7 @@ async fn a_run_that_was_never_opened_is_opened_by_the_next_server() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_for_a_run_that_could_not_be_entered_in_the_accounts() {
+async fn no_upstream_request_without_a_journal_record() {
     let puppet = ManualUpstream::new("p");
     let journal = Arc::new(FullJournal::default());
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
@@ -425,9 +439,9 @@ async fn nobody_is_asked_for_a_run_that_could_not_be_entered_in_the_accounts() {
     assert!(puppet.attempt().now_or_never().is_none());
 }
 
-/// A request's id must serve as an idempotency key: no two requests share one, and a run can be found by it.
+/// A request id is used as an idempotency key: it is unique, and a run can be found by it.
 #[tokio::test]
-async fn every_request_has_an_id_of_its_own() {
+async fn request_ids_are_unique() {
     let puppet = ManualUpstream::new("p");
     let engine = engine(
         Arc::new(MemoryJournal::default()),
@@ -448,14 +462,14 @@ async fn every_request_has_an_id_of_its_own() {
 }
 
 #[tokio::test]
-async fn an_answer_is_asked_for_whole_where_its_silence_is_no_news() {
+async fn unary_call_is_used_within_the_idle_timeout() {
     let puppet = ManualUpstream::new("p");
     let engine = engine(
         Arc::new(MemoryJournal::default()),
         puppet.clone(),
         Settings::default(),
     );
-    // A silent back-end is given up after 60 s.
+    // The idle timeout is 60 s.
     for (mode, timeout_ms, streams) in [
         (RunMode::Sync, None, true),
         (RunMode::Sync, Some(60_001), true),

@@ -1,12 +1,12 @@
-//! Fleets with real tasks: who is dropped when, what is recorded, and what a copy may not do.
+//! Fleets with real tasks: which attempt is cancelled when, what is recorded, and limits of mirror copies.
 
 use std::sync::Arc;
 
 use engine::fleet::{Fleet, Member, Settings as FleetSettings};
 use engine::port::Upstream;
 use engine::route::{HostPolicy, Policy};
-use engine::run::{RunOptions, AttemptOutcome, envelope};
-use engine::{Engine, RunRequest, ReadFrom, RunMode, Modules, Ports, Settings, Subscription, Tenant};
+use engine::run::{AttemptOutcome, RunOptions, envelope};
+use engine::{Engine, Modules, Ports, ReadFrom, RunMode, RunRequest, Settings, Subscription, Tenant};
 use ir::RunId;
 use serde_json::json;
 use store::memory::MemoryJournal;
@@ -51,7 +51,7 @@ async fn start(engine: &Engine, mode: RunMode) -> (RunId, Subscription) {
 }
 
 #[tokio::test]
-async fn the_slower_of_two_is_dropped_as_soon_as_the_other_speaks() {
+async fn slower_hedge_is_cancelled_on_first_output() {
     let (slow, quick) = (ManualUpstream::new("slow"), ManualUpstream::new("quick"));
     let policy = Policy::Hedged { k: 2, delay_ms: 1 };
     let engine = engine(&[slow.clone(), quick.clone()], policy);
@@ -70,18 +70,18 @@ async fn the_slower_of_two_is_dropped_as_soon_as_the_other_speaks() {
     assert_eq!(
         engine.trace(&Tenant::new("other"), run),
         None,
-        "traces have owners"
+        "traces belong to a tenant"
     );
     let idle = engine
         .fleet()
         .signals(0)
         .iter()
         .all(|signals| signals.inflight == 0);
-    assert!(idle, "every place is given back");
+    assert!(idle, "every in-flight slot is released");
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_cancels_all_that_race_for_the_answer() {
+async fn disconnect_cancels_all_concurrent_attempts() {
     let (slow, quick) = (ManualUpstream::new("slow"), ManualUpstream::new("quick"));
     let policy = Policy::Hedged { k: 2, delay_ms: 1 };
     let engine = engine(&[slow.clone(), quick.clone()], policy);
@@ -98,14 +98,14 @@ async fn a_caller_who_leaves_cancels_all_that_race_for_the_answer() {
 }
 
 #[tokio::test]
-async fn a_copy_delays_nobody_and_is_dropped_with_the_server() {
+async fn mirror_delays_no_run_and_is_cancelled_on_shutdown() {
     let (asked, copied) = (ManualUpstream::new("asked"), ManualUpstream::new("copied"));
     let to = String::from("copied");
     let engine = engine(&[asked.clone(), copied.clone()], Policy::Mirror { to });
     let (_, caller) = start(&engine, RunMode::Sync).await;
     let answer = asked.attempt().await;
     let copy = timeout(SOON, copied.attempt()).await.unwrap();
-    copy.text("nobody will read this").await;
+    copy.text("mirror output").await;
     answer.text(OPENING).await;
     answer.text("real\"}}").await;
     answer.finish().await;

@@ -1,5 +1,5 @@
-//! A world in simulated time: many runs over one fleet, with back-ends that behave as a function says. The
-//! machines, the fleet and the router are the real ones; only clock and network are played.
+//! Simulation: many runs over one fleet in simulated time, with back-ends whose behaviour is a function.
+//! State machines, fleet and router are the real ones; only clock and network are simulated.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -8,8 +8,8 @@ use std::sync::{Arc, LazyLock};
 use engine::fleet::{BackendSelector, Fleet, Member, Settings as FleetSettings};
 use engine::port::Upstream;
 use engine::route::{HostPolicy, Policy};
-use engine::run::machine::{AcceptAll, Input, RunMachine, Output, MachineConfig};
-use engine::run::{RunMode, OnDisconnect, Trace};
+use engine::run::machine::{AcceptAll, Input, MachineConfig, Output, RunMachine};
+use engine::run::{OnDisconnect, RunMode, Trace};
 use ir::error::Phase;
 use ir::event::FinishReason;
 use ir::{ChatRequest, Error, ErrorKind, Event, Message, Request, RunId};
@@ -63,7 +63,7 @@ pub(crate) fn request(text: &str) -> Request {
     Request::chat("req", chat)
 }
 
-/// `b0`, `b1` and so on, changed by `adjust`.
+/// Members `b0`, `b1` and so on, changed by `adjust`.
 pub(crate) fn fleet(
     count: usize,
     policy: Policy,
@@ -83,7 +83,7 @@ pub(crate) fn fleet(
     Arc::new(Fleet::new(members.collect(), host, settings))
 }
 
-/// Dice that are the same for ever.
+/// A deterministic random generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(pub(crate) u64);
 
@@ -105,17 +105,17 @@ impl Dice {
         (self.bits() % end.max(1) as u64) as usize
     }
 
-    /// A time that is `median` half of the time and has a long tail.
+    /// A log-normal time: `median`, with a long tail.
     pub(crate) fn log_normal(&mut self, median: f64, sigma: f64) -> f64 {
         let angle = 2.0 * std::f64::consts::PI * self.unit();
         median * ((-2.0 * self.unit().ln()).sqrt() * angle.cos() * sigma).exp()
     }
 }
 
-/// What a back-end does with one call.
+/// The behaviour of a back-end in one call.
 #[derive(Clone, Debug)]
 pub(crate) enum Fate {
-    /// The whole answer, after so long.
+    /// The complete answer after this time.
     Answer {
         after_ms: u64,
     },
@@ -126,7 +126,7 @@ pub(crate) enum Fate {
 }
 
 pub(crate) fn broken(kind: ErrorKind, after_ms: u64) -> Fate {
-    let error = Error::new(kind, Phase::BeforeFirstByte, "it broke");
+    let error = Error::new(kind, Phase::BeforeFirstByte, "connection lost");
     Fate::Fail { after_ms, error }
 }
 
@@ -137,7 +137,7 @@ enum Happening {
     Wake,
 }
 
-/// How a run went.
+/// Result of a run.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) took_ms: u64,
@@ -157,7 +157,7 @@ pub(crate) struct World<F> {
     queue: BinaryHeap<Reverse<(u64, u64, usize, Happening)>>,
     posted: u64,
     runs: Vec<Option<Running>>,
-    /// Whom each call went to.
+    /// The member of each call.
     pub(crate) calls: Vec<usize>,
     pub(crate) mirrored: Vec<usize>,
     pub(crate) ended: Vec<Ended>,
@@ -177,7 +177,7 @@ impl<F: FnMut(usize, u64) -> Fate> World<F> {
         }
     }
 
-    /// Plays runs of these requests, one every `every_ms`, until all have ended.
+    /// Runs these requests, one every `every_ms`, until all have ended.
     pub(crate) fn play(&mut self, requests: impl IntoIterator<Item = Request>, every_ms: u64) {
         let requests: Vec<Arc<Request>> = requests.into_iter().map(Arc::new).collect();
         for run in 0..requests.len() {
@@ -188,7 +188,8 @@ impl<F: FnMut(usize, u64) -> Fate> World<F> {
             let input = match happening {
                 Happening::Begin => {
                     let seed = 1_000 + run as u64;
-                    let dispatch = BackendSelector::new(self.fleet.clone(), requests[run].clone(), seed, now_ms);
+                    let dispatch =
+                        BackendSelector::new(self.fleet.clone(), requests[run].clone(), seed, now_ms);
                     self.runs[run] = Some(Running {
                         machine: RunMachine::new(plan(seed, RunMode::Sync), dispatch),
                         began_ms: now_ms,
@@ -232,7 +233,7 @@ impl<F: FnMut(usize, u64) -> Fate> World<F> {
                 let event = Event::Error { error };
                 self.step(run, Input::Event { attempt, event }, now_ms);
             }
-            // It was hung up on.
+            // The attempt was cancelled.
             None => {}
         }
     }
@@ -292,7 +293,7 @@ impl<F: FnMut(usize, u64) -> Fate> World<F> {
         took[((took.len() as f64 * share) as usize).min(took.len() - 1)] as f64
     }
 
-    /// Which share of the calls each member got.
+    /// Share of the calls per member.
     pub(crate) fn shares(&self, members: usize) -> Vec<f64> {
         let mut counts = vec![0.0; members];
         self.calls.iter().for_each(|call| counts[*call] += 1.0);

@@ -1,10 +1,10 @@
-//! What stands beside the answers of steps reaches whoever gets the whole: warnings, reviews, usage; and what
-//! a step may know of the one before it.
+//! Warnings, reviews and usage of steps are part of the composition's envelope; and what a step receives of
+//! the result before it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::gate::{GateAction, Gates, GateRule};
+use engine::gate::{GateAction, GateRule, Gates};
 use engine::{RunMode, Settings};
 use module::Module;
 use module::stream::assemble_ndjson;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::composed::{answer, engine, events, module, says, script};
 
-/// An answer with a remark and, where it is known, its usage.
+/// An answer with a warning and, if given, its usage.
 fn told(pattern: &str, remark: &str, usage: Option<(u64, u64)>) -> String {
     let usage = usage.map_or_else(String::new, |(input, output)| {
         format!("    - {{type: usage, usage: {{input_tokens: {input}, output_tokens: {output}}}}}\n")
@@ -44,7 +44,7 @@ fn library() -> Vec<(String, Arc<Module>)> {
 }
 
 #[tokio::test]
-async fn warnings_of_steps_are_told_with_the_way_to_the_step() {
+async fn step_warnings_have_the_step_path() {
     let yaml = [
         told("Outer", "own", Some((1, 2))),
         told("Inner", "middle", Some((10, 20))),
@@ -74,12 +74,14 @@ async fn warnings_of_steps_are_told_with_the_way_to_the_step() {
             "W4001 inner/a deep"
         ]
     );
-    // Everything that was used, by the run and by its steps.
+    // The usage of the run and of its steps.
     assert_eq!(
         envelope["_usage"],
         json!({"input_tokens": 1_111, "output_tokens": 2_222, "total_tokens": 3_333})
     );
-    let events = events(&engine, "outer", json!({}), RunMode::Stream).await.unwrap();
+    let events = events(&engine, "outer", json!({}), RunMode::Stream)
+        .await
+        .unwrap();
     let lines: Vec<&str> = events.iter().map(|event| &*event.body).collect();
     let assembled = assemble_ndjson(lines.join("\n").as_bytes());
     assert!(assembled.violations.is_empty(), "{:?}", assembled.violations);
@@ -87,7 +89,7 @@ async fn warnings_of_steps_are_told_with_the_way_to_the_step() {
 }
 
 #[tokio::test]
-async fn a_sum_with_an_unknown_part_is_unknown() {
+async fn usage_sum_with_an_unknown_part_is_unknown() {
     let yaml = [told("Inner", "own", Some((1, 2))), told("I am A", "deep", None)];
     let engine = engine(library(), vec![script(&yaml.concat())], Settings::default());
     let envelope = answer(&engine, "inner", json!({})).await;
@@ -98,7 +100,7 @@ async fn a_sum_with_an_unknown_part_is_unknown() {
 }
 
 #[tokio::test]
-async fn what_a_person_has_to_look_at_in_a_step_a_person_has_to_look_at_in_the_whole() {
+async fn step_review_requires_review_of_the_composition() {
     let rule = GateRule {
         min_confidence: Some(0.8),
         action: GateAction::Review,
@@ -127,10 +129,10 @@ async fn what_a_person_has_to_look_at_in_a_step_a_person_has_to_look_at_in_the_w
 }
 
 #[tokio::test]
-async fn a_step_that_asks_for_it_is_told_the_result_before_it() {
+async fn step_receives_the_previous_result_on_request() {
     let accepts = "context: {accepts: [{type: previous_result, required: true}]}\n";
     let named = "context: {accepts: [{type: previous_result, from_module: a}]}\n";
-    // What is handed on by the flow says nothing of the results, so that only the context can tell them.
+    // The dataflow does not contain the results, so only the context can pass them on.
     let flow = "composition:
   requires: [{name: a}, {name: b}, {name: last}, {name: picky}]
   dataflow:

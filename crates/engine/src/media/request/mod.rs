@@ -1,5 +1,5 @@
-//! The media of a canonical request, made ready before any call: brought here, looked at, cleaned. What is
-//! small stays in the request; what is not lies in the depot for as long as somebody has the request.
+//! The media of a canonical request, prepared before any upstream request: loaded, inspected, sanitised.
+//! Small media stays inline; larger media is in the spill store as long as the request exists.
 
 #[cfg(test)]
 mod tests;
@@ -13,15 +13,15 @@ use module::Code;
 use module::envelope::ErrorBody;
 use serde_json::Value;
 
-use super::load::MediaItem;
 use super::depot::Keeping;
 use super::errors::MediaError;
+use super::load::MediaItem;
 use super::{MediaPipeline, MediaSettings};
 use crate::limits;
 
 impl MediaPipeline {
-    /// The request with its media ready. One without media is left as it is. A conversation is too: its media
-    /// goes to back-ends that fetch for themselves.
+    /// The request with prepared media. A request without media is unchanged, as is a chat request: its media
+    /// goes to back-ends that fetch it themselves.
     pub(crate) async fn prepare_request(&self, request: Arc<Request>) -> Result<Arc<Request>, Error> {
         if !has_media(&request.payload) {
             return Ok(request);
@@ -29,28 +29,28 @@ impl MediaPipeline {
         let shelf = self.depot.shelf();
         let mut ready = Request::clone(&request);
         for (place, media) in media_of(&mut ready.payload) {
-            let brought = self.ready(media, shelf.keep()).await;
-            brought.map_err(|body| told(body, place))?;
+            let prepared = self.prepare_media(media, shelf.keep()).await;
+            prepared.map_err(|body| to_error(body, place))?;
         }
         Ok(Arc::new(ready))
     }
 
-    /// A picture of an answer that stands elsewhere, brought here and looked at.
+    /// Loads and inspects an image of a response that is stored elsewhere.
     pub async fn ingest(&self, media: &mut Media) -> Result<(), Error> {
         media.kind = MediaKind::Image;
-        // What a provider says about its type is not believed either.
+        // The media type reported by a provider is not trusted.
         media.mime = None;
-        let brought = self.ready(media, self.depot.shelf().keep()).await;
-        brought.map_err(|body| {
+        let prepared = self.prepare_media(media, self.depot.shelf().keep()).await;
+        prepared.map_err(|body| {
             if body.code == Code::E4000.as_str() {
-                return told(body, "");
+                return to_error(body, "");
             }
-            let message = format!("the picture of the answer cannot be had: {}", body.message);
+            let message = format!("the image of the answer could not be loaded: {}", body.message);
             Error::invalid_response(Phase::MidStream, message).with_provider_code(Some(body.code))
         })
     }
 
-    async fn ready(&self, media: &mut Media, keeping: Keeping) -> Result<(), MediaError> {
+    async fn prepare_media(&self, media: &mut Media, keeping: Keeping) -> Result<(), MediaError> {
         let mut item = MediaItem::of(media)?;
         let bounds = bounds(media.kind, &self.settings);
         let fetched = self.load(&mut item, &bounds).await?;
@@ -90,7 +90,7 @@ fn media_of(payload: &mut Payload) -> Vec<(&'static str, &mut Media)> {
     }
 }
 
-/// Sound may be the sound of a film; a picture is a picture.
+/// Audio may be the sound track of a video; an image is always an image.
 fn bounds(kind: MediaKind, settings: &MediaSettings) -> Bounds {
     let sounds = |format: &Format| {
         format.kind() == MediaKind::Audio || matches!(format, Format::Mp4 | Format::Webm | Format::QuickTime)
@@ -107,14 +107,14 @@ fn bounds(kind: MediaKind, settings: &MediaSettings) -> Bounds {
         audio_ms: limits::AUDIO_MS_MAX,
         video_ms: limits::AUDIO_MS_MAX,
         video_bytes: Bounds::default().audio_bytes,
-        // A mask lies over its picture point by point: neither is scaled unless a person says so.
+        // A mask matches its image pixel by pixel, so neither is scaled unless the operator configures it.
         oversize: settings.oversize.unwrap_or_default(),
         ..Bounds::default()
     }
 }
 
-/// A refusal as an error of the canonical form, with the code of the specification.
-fn told(body: MediaError, place: &str) -> Error {
+/// A refusal as a canonical error, with the code of the specification.
+fn to_error(body: MediaError, place: &str) -> Error {
     let kind = match body.code.as_str() {
         "E4000" => ErrorKind::Internal,
         _ => ErrorKind::InvalidRequest,
@@ -129,7 +129,7 @@ fn told(body: MediaError, place: &str) -> Error {
     error
 }
 
-/// There is nothing under this name here.
+/// The reference does not resolve here.
 pub(super) fn not_stored(name: &str) -> MediaError {
     let body = ErrorBody::new(Code::E1019, format!("no stored media {name}"));
     Box::new(body.detail("uri", name))

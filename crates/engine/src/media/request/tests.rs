@@ -1,4 +1,5 @@
-//! Media of canonical requests: small in the request, large in the depot, and refused before anyone is asked.
+//! Media of canonical requests: small media inline, large media in the store, refusals before any request is
+//! sent.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use tokio::io::AsyncWriteExt;
 use crate::media::{FetchRule, MediaPipeline, MediaSettings};
 use crate::port::{Fetch, FetchError, Fetched, Hosts};
 
-/// Silence of so many bytes.
+/// A WAV file with `bytes` of silence.
 fn wav(bytes: u32) -> Vec<u8> {
     let mut file = Vec::from(*b"RIFF");
     file.extend_from_slice(&(36 + bytes).to_le_bytes());
@@ -52,7 +53,7 @@ impl Fetch for Web {
 }
 
 #[tokio::test]
-async fn what_is_small_stays_and_what_is_large_lies_in_the_depot() {
+async fn small_media_stays_inline_and_large_media_is_stored() {
     let desk = MediaPipeline::default();
     let small = wav(1_000);
     let brought = desk
@@ -76,12 +77,12 @@ async fn what_is_small_stays_and_what_is_large_lies_in_the_depot() {
     assert_eq!(held.to_base64().unwrap().decode().unwrap(), large);
     assert_eq!(desk.depot().used_bytes(), large.len() as u64);
     drop(brought);
-    assert_eq!(desk.depot().used_bytes(), 0, "nobody needs it any more");
+    assert_eq!(desk.depot().used_bytes(), 0, "the request was dropped");
 }
 
-/// What the host has put on a shelf is looked at like anything else.
+/// Media in the spill store is inspected like any other.
 #[tokio::test]
-async fn what_is_held_already_is_looked_at_where_it_lies() {
+async fn stored_media_is_inspected_in_place() {
     let desk = MediaPipeline::default();
     for (bytes, good) in [(wav(200_000), true), (vec![7; 200_000], false)] {
         let mut keeping = desk.depot().shelf().keep();
@@ -102,7 +103,7 @@ async fn what_is_held_already_is_looked_at_where_it_lies() {
 }
 
 #[tokio::test]
-async fn a_full_depot_refuses_and_says_when_to_come_back() {
+async fn full_store_refuses_with_retry_after() {
     let settings = MediaSettings {
         store_bytes_max: 100_000,
         ..MediaSettings::default()
@@ -119,7 +120,7 @@ async fn a_full_depot_refuses_and_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn an_address_is_fetched_where_that_is_allowed() {
+async fn url_is_fetched_when_allowed() {
     let sound = wav(2_000);
     let web: Arc<dyn Fetch> = Arc::new(Web(sound.clone()));
     let there = heard(&json!({"kind": "http_url", "url": "https://example.org/a.wav", "mime": "audio/wav"}));
@@ -133,12 +134,14 @@ async fn an_address_is_fetched_where_that_is_allowed() {
         fetch: FetchRule::Off,
         ..MediaSettings::default()
     };
-    let error = MediaPipeline::new(settings, Some(web)).prepare_request(there).await;
+    let error = MediaPipeline::new(settings, Some(web))
+        .prepare_request(there)
+        .await;
     assert_eq!(error.unwrap_err().provider_code.as_deref(), Some("E1012"));
 }
 
 #[tokio::test]
-async fn what_is_not_let_in_has_its_code() {
+async fn refusals_have_error_codes() {
     let desk = MediaPipeline::default();
     let cases = [
         (inline("audio/wav", b"hello"), "E1014"),
@@ -168,7 +171,7 @@ async fn what_is_not_let_in_has_its_code() {
 }
 
 #[tokio::test]
-async fn a_picture_of_an_answer_is_brought_here_or_refused() {
+async fn response_image_is_loaded_or_refused() {
     let mut out = std::io::Cursor::new(Vec::new());
     let picture = image::DynamicImage::new_rgb8(300, 300);
     picture.write_to(&mut out, image::ImageFormat::Png).unwrap();
@@ -180,7 +183,7 @@ async fn a_picture_of_an_answer_is_brought_here_or_refused() {
     assert!(matches!(media.source, MediaSource::Inline(_)), "{media:?}");
     assert_eq!(media.mime.as_deref(), Some("image/png"));
 
-    // A large one lies where the media of requests lies, or has no room there.
+    // A large image is stored with the media of requests, or does not fit.
     for (store_bytes_max, fits) in [(u64::MAX, true), (10, false)] {
         let settings = MediaSettings {
             store_threshold: 100,

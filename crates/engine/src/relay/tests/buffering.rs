@@ -1,4 +1,4 @@
-//! What a back-end says and nobody may hear yet: it keeps the call alive, and gives nothing away.
+//! Buffered output of a back-end: it keeps the call alive and is not emitted.
 
 use ir::ErrorKind;
 
@@ -7,7 +7,7 @@ use crate::relay::machine::Input;
 use crate::run::AttemptOutcome;
 
 #[test]
-fn whoever_is_not_heard_yet_is_not_silent() {
+fn buffered_output_resets_the_idle_timeout() {
     let mut sim = Sim::new(&continuing(2, 1), streaming());
     sim.say(started());
     let attempt = sim.latest();
@@ -20,7 +20,7 @@ fn whoever_is_not_heard_yet_is_not_silent() {
 }
 
 #[test]
-fn whoever_fails_before_it_is_heard_is_replaced_and_its_work_is_estimated() {
+fn fails_over_while_buffering_and_estimates_usage() {
     let mut sim = Sim::new(&continuing(2, 1), streaming());
     sim.say(started());
     let attempt = sim.latest();

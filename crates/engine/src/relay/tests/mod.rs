@@ -1,7 +1,7 @@
-//! The machine of a relayed call in simulated time: the test plays the back-ends.
+//! The state machine of a relayed call in simulated time: the test supplies the events of the back-ends.
 
-mod truncation;
 mod buffering;
+mod truncation;
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use ir::{
     RunId, Usage,
 };
 
-use super::machine::{Input, RelayMachine, Output, RelayConfig};
+use super::machine::{Input, Output, RelayConfig, RelayMachine};
 use super::{RelayPart, continuation};
 use crate::fleet::test_fleet::{members, with_policy};
 use crate::fleet::{BackendSelector, Fleet, Settings};
@@ -21,13 +21,13 @@ use crate::port::{RawChunk, RawItem};
 use crate::route::{HostPolicy, Policy};
 use crate::run::{AttemptOutcome, AttemptRole};
 
-/// What every back-end would say, asked from the start.
+/// The complete text of every back-end, from the start.
 const WHOLE: &str = "Grüße, 世界!  Two  spaces,\n\na tab\tand an end. ";
 
 struct Sim {
     machine: RelayMachine,
     now_ms: u64,
-    /// Attempts that are open, with what they were asked.
+    /// Open attempts with their requests.
     open: Vec<(u32, usize, Arc<Request>)>,
     opened: Vec<usize>,
     verbatim: Vec<bool>,
@@ -88,7 +88,7 @@ impl Sim {
         self.step(Input::Received { attempt, said });
     }
 
-    /// The same as bytes: each event is one byte long.
+    /// The same as raw bytes: each event is one byte long.
     fn piece(&mut self, event: Event) {
         let said = RawItem::Chunk(RawChunk {
             bytes: Bytes::from_static(b"."),
@@ -115,7 +115,7 @@ impl Sim {
         self.say(Event::Error { error: error(kind) });
     }
 
-    /// Lets time pass as a clock would: every wish to be woken is met.
+    /// Advances the clock and delivers every tick on time.
     fn pass(&mut self, ms: u64) {
         let end_ms = self.now_ms + ms;
         while let Some(wake_ms) = self.machine.next_wake_ms().filter(|wake_ms| *wake_ms <= end_ms) {
@@ -128,7 +128,7 @@ impl Sim {
         self.now_ms = end_ms;
     }
 
-    /// What a caller has, as events. What it is told to throw away is what it had.
+    /// The caller's events. After a replay, the replayed events replace the earlier ones.
     fn events(&self) -> Vec<Event> {
         let mut events = Vec::new();
         for part in &self.parts {
@@ -174,7 +174,7 @@ fn is_error(event: &Event) -> bool {
 }
 
 fn error(kind: ErrorKind) -> Error {
-    Error::new(kind, Phase::MidStream, "it broke")
+    Error::new(kind, Phase::MidStream, "connection lost")
 }
 
 fn started() -> Event {
@@ -208,7 +208,7 @@ fn changed(change: impl FnOnce(&mut ChatRequest)) -> Request {
     request
 }
 
-/// In order, nobody twice; those from `from` on continue a prefix.
+/// In order, without retries on the same instance; those from `from` on continue a prefix.
 fn continuing(count: usize, from: usize) -> Arc<Fleet> {
     let mut settings = Settings::default();
     settings.retry.same_max = 0;
@@ -226,7 +226,7 @@ fn continuing(count: usize, from: usize) -> Arc<Fleet> {
     Arc::new(Fleet::new(list, host, settings))
 }
 
-/// What a back-end that continues says, given what it was asked.
+/// The continuation of a back-end, given its request.
 fn rest_of(request: &Request) -> &'static str {
     let last = request.as_chat().unwrap().messages.last().unwrap();
     match last.role {
@@ -236,7 +236,7 @@ fn rest_of(request: &Request) -> &'static str {
 }
 
 #[test]
-fn nothing_is_shown_before_somebody_speaks_and_until_then_others_take_over() {
+fn fails_over_until_the_first_output() {
     let mut sim = Sim::new(&continuing(3, 9), streaming());
     sim.piece(started());
     sim.fail(ErrorKind::Upstream);
@@ -245,7 +245,7 @@ fn nothing_is_shown_before_somebody_speaks_and_until_then_others_take_over() {
     sim.say(block(0));
     assert_eq!(sim.parts, []);
     sim.say(Event::text(0, "hi"));
-    assert_eq!(sim.parts.len(), 3, "with what led to it");
+    assert_eq!(sim.parts.len(), 3, "with the events before it");
     sim.finish();
     assert_eq!(sim.machine.failure(), None);
     assert_eq!(text(&sim.events()), "hi");
@@ -254,13 +254,13 @@ fn nothing_is_shown_before_somebody_speaks_and_until_then_others_take_over() {
 }
 
 #[test]
-fn an_answer_that_is_wanted_whole_is_shown_whole_or_from_elsewhere() {
+fn unstreamed_answer_is_emitted_complete_or_failed_over() {
     let request = changed(|chat| chat.generation.stream = None);
     let mut sim = Sim::new(&continuing(2, 9), request);
     sim.say(block(0));
     sim.say(Event::text(0, "ha"));
     sim.cut();
-    assert_eq!(sim.parts, [], "half an answer is none");
+    assert_eq!(sim.parts, [], "a partial answer is not emitted");
     assert_eq!(sim.opened, [0, 1]);
     sim.say(Event::text(0, "hello"));
     sim.finish();
@@ -283,7 +283,7 @@ fn text_of_deltas(events: &[Event]) -> String {
 }
 
 #[test]
-fn of_two_that_race_one_is_heard_and_the_other_is_hung_up_on() {
+fn first_output_wins_the_hedge_and_cancels_the_other() {
     let policy = Policy::Hedged { k: 2, delay_ms: 50 };
     let fleet = with_policy(2, policy, Settings::default());
     let mut sim = Sim::new(&fleet, streaming());
@@ -296,12 +296,12 @@ fn of_two_that_race_one_is_heard_and_the_other_is_hung_up_on() {
     sim.say_to(1, Event::text(0, "slow"));
     sim.finish();
     assert_eq!(text_of_deltas(&sim.events()), "fast");
-    assert_eq!(sim.parts.len(), 3, "nothing of the loser is shown");
+    assert_eq!(sim.parts.len(), 3, "no output of the lost attempt is emitted");
     assert_eq!(sim.outcomes(), [AttemptOutcome::HedgeLost, AttemptOutcome::Won]);
 }
 
 #[test]
-fn a_wait_that_is_too_long_is_told_rather_than_waited_for() {
+fn long_retry_after_is_returned_instead_of_waited_for() {
     let fleet = with_policy(1, Policy::Priority, Settings::default());
     let mut sim = Sim::new(&fleet, streaming());
     let mut limited = error(ErrorKind::RateLimited);
@@ -311,13 +311,13 @@ fn a_wait_that_is_too_long_is_told_rather_than_waited_for() {
     assert_eq!(failure.kind, ErrorKind::RateLimited);
     assert_eq!(failure.retry_after_ms, Some(60_000));
     let mut sim = Sim::new(&fleet, streaming());
-    assert_eq!(sim.opened, [0; 0], "it is known to be full");
+    assert_eq!(sim.opened, [0; 0], "the rate limit is known");
     assert_eq!(sim.machine.failure().unwrap().kind, ErrorKind::RateLimited);
     sim.pass(1);
 }
 
 #[test]
-fn a_short_pause_is_waited_for() {
+fn short_retry_after_is_waited_for() {
     let fleet = with_policy(1, Policy::Priority, Settings::default());
     let mut sim = Sim::new(&fleet, streaming());
     sim.fail(ErrorKind::Upstream);
@@ -331,7 +331,7 @@ fn a_short_pause_is_waited_for() {
 }
 
 #[test]
-fn silence_and_deadlines_end_it() {
+fn idle_timeout_and_deadline_end_the_call() {
     let mut sim = Sim::new(&continuing(1, 9), streaming());
     sim.pass(60_000);
     assert_eq!(sim.machine.failure().unwrap().kind, ErrorKind::Timeout);
@@ -345,24 +345,24 @@ fn silence_and_deadlines_end_it() {
 }
 
 #[test]
-fn a_back_end_that_does_not_hang_up_is_not_waited_for() {
+fn unclosed_stream_is_dropped_after_the_finish_event() {
     let mut sim = Sim::new(&continuing(1, 9), streaming());
     sim.say(Event::text(0, "all"));
     sim.say(Event::Finish {
         reason: FinishReason::Stop,
     });
-    assert!(!sim.machine.has_ended(), "the line may be used again");
+    assert!(!sim.machine.has_ended(), "the connection can be reused");
     sim.say(Event::Error {
         error: error(ErrorKind::Network),
     });
-    assert_eq!(count(&sim.events(), is_error), 0, "it had said everything");
+    assert_eq!(count(&sim.events(), is_error), 0, "its output was complete");
     sim.pass(1_000);
     assert!(sim.machine.has_ended());
     assert_eq!(sim.outcomes(), [AttemptOutcome::Won]);
 }
 
 #[test]
-fn what_was_used_is_what_was_said_and_a_guess_only_where_somebody_hung_up() {
+fn usage_is_reported_and_estimated_only_on_cancel() {
     let said = Usage {
         input_tokens: Some(11),
         output_tokens: Some(3),
@@ -395,7 +395,7 @@ fn what_was_used_is_what_was_said_and_a_guess_only_where_somebody_hung_up() {
 }
 
 #[test]
-fn hanging_up_behind_the_last_word_is_a_good_end() {
+fn cancel_after_the_finish_event_is_a_success() {
     let mut sim = Sim::new(&continuing(1, 9), streaming());
     sim.say(Event::text(0, "all"));
     sim.say(Event::Finish {
@@ -407,7 +407,7 @@ fn hanging_up_behind_the_last_word_is_a_good_end() {
 }
 
 #[test]
-fn what_is_not_plain_text_is_not_gone_on_with() {
+fn only_plain_text_is_continued() {
     let call = Event::BlockStart {
         index: 1,
         block: Block::ToolCall {
@@ -436,7 +436,7 @@ fn what_is_not_plain_text_is_not_gone_on_with() {
 }
 
 #[test]
-fn a_request_that_is_wrong_is_asked_nowhere_else() {
+fn invalid_request_is_not_retried() {
     let mut sim = Sim::new(&continuing(2, 0), streaming());
     sim.fail(ErrorKind::InvalidRequest);
     assert_eq!(sim.opened, [0]);
@@ -444,7 +444,7 @@ fn a_request_that_is_wrong_is_asked_nowhere_else() {
 }
 
 #[test]
-fn the_rest_is_asked_for_with_what_remains_of_the_limit() {
+fn continuation_reduces_max_tokens() {
     let mut sim = Sim::new(
         &continuing(2, 1),
         changed(|chat| chat.generation.max_tokens = Some(10)),
@@ -459,14 +459,11 @@ fn the_rest_is_asked_for_with_what_remains_of_the_limit() {
     assert_eq!(chat.messages.last().unwrap().plain_text(), Some("abc"));
     assert!(request.needs().required_features.contains(&Feature::Prefill));
     assert_eq!(request.degradation_for(&Feature::Stream), ir::Degradation::Strict);
-    assert!(
-        !sim.verbatim[1],
-        "the caller's own words are not what is asked now"
-    );
+    assert!(!sim.verbatim[1], "a continuation request is not raw");
 }
 
 #[test]
-fn an_answer_that_nobody_could_go_on_with_is_not_gathered() {
+fn text_is_not_recorded_without_prefill_back_ends() {
     let fleet = continuing(2, 9);
     let mut shown = continuation::Continuation::new(&streaming(), false);
     shown.observe(&Event::text(0, "x"));

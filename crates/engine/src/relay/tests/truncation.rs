@@ -1,4 +1,4 @@
-//! A stream that breaks off, wherever that is: the caller has the whole, or exactly one error.
+//! Truncated streams: at any byte, the caller gets the complete text or exactly one error.
 
 use ir::Event;
 use proptest::prelude::*;
@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use super::{Sim, WHOLE, block, continuing, count, is_error, is_finish, rest_of, started, streaming, text};
 use crate::run::AttemptOutcome;
 
-/// Where an attempt breaks off: behind so many characters of what it had to say.
+/// Numbers of characters after which the attempts are truncated.
 fn cuts() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0..WHOLE.chars().count() + 1, 1..5)
 }
 
-/// Says as much as it gets to, in pieces of this size.
+/// Sends up to `most` characters in pieces of this size.
 fn speak(sim: &mut Sim, index: u32, size: usize, most: Option<usize>, verbatim: bool) {
     let rest = rest_of(&sim.open.last().unwrap().2);
     let rest: Vec<char> = rest.chars().take(most.unwrap_or(usize::MAX)).collect();
@@ -28,9 +28,10 @@ fn speak(sim: &mut Sim, index: u32, size: usize, most: Option<usize>, verbatim: 
 }
 
 proptest! {
-    /// Wherever they break off, however often: who continues makes it whole, and the caller sees one answer.
+    /// Truncated anywhere, any number of times: continuations complete the text, and the caller gets one
+    /// answer.
     #[test]
-    fn wherever_it_is_cut_the_caller_has_the_whole(
+    fn truncated_streams_are_continued_to_the_complete_text(
         cuts in cuts(), size in 1usize..5, verbatim in any::<bool>(), ended in any::<bool>(),
     ) {
         let mut sim = Sim::new(&continuing(cuts.len() + 1, 1), streaming());
@@ -58,9 +59,9 @@ proptest! {
         prop_assert_eq!(sim.outcomes(), expected);
     }
 
-    /// Without anyone who continues: what there is, exactly one error, and never a good end.
+    /// Without a back-end that continues: the text so far, exactly one error, and no finish event.
     #[test]
-    fn wherever_it_is_cut_for_good_there_is_one_error(
+    fn truncation_without_continuation_emits_one_error(
         cut in 1..WHOLE.chars().count(), size in 1usize..5, verbatim in any::<bool>(),
     ) {
         let mut sim = Sim::new(&continuing(3, 9), streaming());

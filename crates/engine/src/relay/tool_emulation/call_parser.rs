@@ -1,6 +1,6 @@
-//! An answer that may be calls. Its text is kept back for as long as it could still be the agreed form, and not
-//! a byte longer: `{"calls":[..]}` and nothing around it. At the end it is calls, or it is the text that it was,
-//! event for event. How the stream was cut makes no difference.
+//! Parser of a reply that may be tool calls. Text is buffered as long as it can still be the agreed form,
+//! which is `{"calls":[..]}` and nothing around it. At the end, the reply is either calls or the original
+//! events, unchanged. The result does not depend on how the stream was split.
 
 use std::collections::VecDeque;
 
@@ -11,15 +11,15 @@ use serde_json::value::RawValue;
 
 use crate::limits;
 
-/// What counts as a call here.
+/// Which calls are accepted.
 #[derive(Debug)]
 pub(super) struct CallRules {
     pub(super) names: Vec<String>,
-    /// More than one call may be made at once.
+    /// Several calls are allowed.
     pub(super) many: bool,
-    /// Plain text is not what was asked for.
+    /// A call is required.
     pub(super) must: bool,
-    /// Calls are looked for at all.
+    /// Whether to parse calls at all.
     pub(super) looks: bool,
     pub(super) run: RunId,
 }
@@ -27,18 +27,18 @@ pub(super) struct CallRules {
 #[derive(Debug)]
 pub(crate) struct CallParser {
     rule: CallRules,
-    /// What is said before anything else.
+    /// Warnings to emit before all other events.
     notices: Vec<Warning>,
-    /// The text could still be calls.
+    /// The text can still be calls.
     looks: bool,
     head: PrefixMatcher,
     text: String,
-    /// Everything since the first block of text began.
+    /// All events since the start of the first text block.
     held: Vec<Event>,
     text_blocks: Vec<u32>,
-    /// The last place of any block.
+    /// Highest block index so far.
     top: u32,
-    /// The back-end has called in its own way.
+    /// The back-end made a native tool call.
     called: bool,
 }
 
@@ -57,16 +57,16 @@ impl CallParser {
         }
     }
 
-    /// How much of the answer is kept back.
+    /// Number of buffered text bytes.
     pub(crate) fn buffered_bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// Takes the next event in, and gives out what is decided.
+    /// Adds an event, and appends the events that are decided.
     pub(crate) fn push(&mut self, event: Event, out: &mut VecDeque<Event>) {
         if matches!(event, Event::Error { .. }) {
-            // Half a call is nothing to anybody, and whoever has shown nothing can be replaced.
-            self.forget();
+            // An incomplete call is discarded; an attempt without output can be replaced.
+            self.clear();
             out.push_back(event);
             return;
         }
@@ -78,13 +78,13 @@ impl CallParser {
         }
         match event {
             Event::Finish { reason } => self.finish(reason, out),
-            event if self.looks => self.look(event, out),
+            event if self.looks => self.inspect(event, out),
             event => out.push_back(event),
         }
     }
 
-    fn look(&mut self, event: Event, out: &mut VecDeque<Event>) {
-        let goes_on = match &event {
+    fn inspect(&mut self, event: Event, out: &mut VecDeque<Event>) {
+        let undecided = match &event {
             Event::BlockStart {
                 index,
                 block: Block::Text,
@@ -99,7 +99,7 @@ impl CallParser {
                 self.text.push_str(text);
                 self.head.take(text) && self.text.len() <= limits::CALLS_BYTES_MAX
             }
-            // Whoever calls or declines in its own way needs no other.
+            // A native tool call or a refusal takes precedence.
             Event::BlockStart {
                 block: Block::ToolCall { .. } | Block::Refusal,
                 ..
@@ -110,27 +110,28 @@ impl CallParser {
             true => out.push_back(event),
             false => self.held.push(event),
         }
-        if !goes_on {
-            self.release(out);
+        if !undecided {
+            self.flush(out);
         }
     }
 
     fn finish(&mut self, reason: FinishReason, out: &mut VecDeque<Event>) {
-        // What was cut off is not what it would have become.
+        // A truncated text is not parsed.
         let whole = !matches!(
             reason,
             FinishReason::Length | FinishReason::ContentFilter | FinishReason::Pause
         );
         match self.calls().filter(|_| whole) {
             Some(calls) => {
-                self.tell(calls, out);
+                self.emit_calls(calls, out);
                 let reason = FinishReason::ToolCalls;
                 out.push_back(Event::Finish { reason });
             }
             None => {
-                self.release(out);
+                self.flush(out);
                 if self.rule.must && !self.called {
-                    let message = "/payload/tool_choice: a call was asked for, and the model wrote text";
+                    let message =
+                        "/payload/tool_choice: a call was required, but the model replied with text";
                     let warning = Warning::new(ADAPTED, message);
                     out.push_back(Event::Warning { warning });
                 }
@@ -139,14 +140,15 @@ impl CallParser {
         }
     }
 
-    /// The calls that the text is, if it is nothing else.
+    /// The calls, if the text is exactly the agreed form.
     fn calls(&self) -> Option<Vec<(String, String)>> {
         if !self.looks || !self.head.is_whole() {
             return None;
         }
         let form: CallDocument<'_> = serde_json::from_str(&self.text).ok()?;
-        let known =
-            |call: &ParsedCall<'_>| self.rule.names.contains(&call.tool) && call.arguments.get().starts_with('{');
+        let known = |call: &ParsedCall<'_>| {
+            self.rule.names.contains(&call.tool) && call.arguments.get().starts_with('{')
+        };
         let count = form.calls.len();
         if count == 0 || count > limits::CALLS_MAX || count > 1 && !self.rule.many {
             return None;
@@ -157,8 +159,8 @@ impl CallParser {
             .collect()
     }
 
-    /// Says the calls in the place of the text.
-    fn tell(&mut self, calls: Vec<(String, String)>, out: &mut VecDeque<Event>) {
+    /// Emits the calls in place of the text.
+    fn emit_calls(&mut self, calls: Vec<(String, String)>, out: &mut VecDeque<Event>) {
         let blocks = std::mem::take(&mut self.text_blocks);
         let is_text = |event: &Event| match event {
             Event::BlockStart { index, .. } | Event::BlockDelta { index, .. } | Event::BlockEnd { index } => {
@@ -177,30 +179,30 @@ impl CallParser {
             out.push_back(Event::BlockDelta { index, delta });
             out.push_back(Event::BlockEnd { index });
         }
-        self.forget();
+        self.clear();
     }
 
-    /// It is no call: everything that was kept back is said as it came.
-    fn release(&mut self, out: &mut VecDeque<Event>) {
+    /// Not a call: emits all buffered events unchanged.
+    fn flush(&mut self, out: &mut VecDeque<Event>) {
         out.extend(self.held.drain(..));
-        self.forget();
+        self.clear();
     }
 
-    fn forget(&mut self) {
+    fn clear(&mut self) {
         self.looks = false;
         self.held.clear();
         self.text = String::new();
     }
 }
 
-/// Unlike all others, and of letters that every dialect takes.
+/// Unique per run, with characters that every dialect accepts.
 fn id(run: RunId, number: usize) -> String {
     let run = run.to_string();
     let run = run.strip_prefix("sess_").unwrap_or(&run);
     format!("call_{run}_{}", number + 1)
 }
 
-/// The agreed form; whatever has more or less in it is another.
+/// The agreed form; no other field is allowed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CallDocument<'a> {
@@ -212,12 +214,12 @@ struct CallDocument<'a> {
 #[serde(deny_unknown_fields)]
 struct ParsedCall<'a> {
     tool: String,
-    /// Word for word.
+    /// Raw JSON, byte for byte.
     #[serde(borrow)]
     arguments: &'a RawValue,
 }
 
-/// The beginning of the form, as far as it has come.
+/// Matches the start of the form incrementally.
 #[derive(Debug, Default)]
 struct PrefixMatcher {
     matched: usize,
@@ -225,7 +227,7 @@ struct PrefixMatcher {
 
 impl PrefixMatcher {
     const FORM: &'static [u8] = br#"{"calls":["#;
-    /// Where white space may stand.
+    /// Positions where white space is allowed.
     const GAPS: [usize; 4] = [0, 1, 8, 9];
 
     /// Whether the text can still be the form.

@@ -1,33 +1,33 @@
-//! Tools for a back-end that calls none: they are described in the prompt, and an answer in the agreed form is
-//! read as calls. Whether that may happen is the router's to say, which sends nothing here that the request does
-//! not let go. Pure, and no dialect is known here: every kind of back-end is treated alike.
+//! Tool emulation: tools are described in the prompt, and a reply in the agreed form is parsed as calls.
+//! Whether tools may be emulated is decided by the router. No IO; no dialect is known here, and all kinds of
+//! back-end are treated alike.
 
-mod transcript;
-mod prompt;
 mod call_parser;
+mod prompt;
 #[cfg(test)]
 mod tests;
+mod transcript;
 
 use std::sync::Arc;
 
-use ir::adaptation::{Action, Ledger, Component};
+use ir::adaptation::{Action, Component, Ledger};
 use ir::event::{ADAPTED, Warning};
 use ir::{ChatRequest, Error, Feature, Payload, Request, RunId, ToolChoice};
 
-use self::prompt::ToolMode;
 pub(super) use self::call_parser::CallParser;
 use self::call_parser::CallRules;
+use self::prompt::ToolMode;
 use crate::route::Candidate;
 
-/// What is asked in place of a request, and how the answer is read.
+/// The request to send in place of the original, and the parser of its reply.
 #[derive(Debug)]
 pub(super) struct EmulatedRequest {
     pub(super) request: Arc<Request>,
     pub(super) reply: CallParser,
 }
 
-/// `None` where the request fits as it is. `run` tells the calls of this answer from those of all others;
-/// `goes_on` says that the answer continues a text, which can be nothing else any more.
+/// `None` if the request needs no emulation. `run` makes the call ids unique; `goes_on` marks a reply that
+/// continues a text and so cannot be a call.
 pub(super) fn emulate(
     request: &Request,
     candidate: &Candidate,
@@ -44,7 +44,7 @@ pub(super) fn emulate(
     };
     let mut ledger = Ledger::new(Component::Adapter);
     if transcript::write_out(&mut chat.messages) {
-        let reason = "the back-end knows no tools; their calls and results are written as text";
+        let reason = "the back-end does not support tools; calls and results are sent as text";
         ledger.note("/payload/messages", Action::Replaced, reason);
     }
     let choice = chat.tool_choice.take().unwrap_or(ToolChoice::Auto);
@@ -53,8 +53,8 @@ pub(super) fn emulate(
     let offered = prompt::offered(&tools, &choice)?;
     if !tools.is_empty() {
         let reason = match offered.is_empty() {
-            true => "the back-end calls no tools, and is to call none",
-            false => "the back-end calls no tools; they are described in the prompt",
+            true => "the back-end does not support tools, and no call is allowed",
+            false => "the back-end does not support tools; they are described in the prompt",
         };
         ledger.note("/payload/tools", Action::Replaced, reason);
     }

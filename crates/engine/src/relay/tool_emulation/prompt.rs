@@ -1,22 +1,22 @@
-//! Tools as a part of the prompt: what each is called, what it does, what it takes, and how it is called.
+//! Tools as part of the prompt: name, description, parameters, and how to call them.
 
 use ir::adaptation::Ledger;
 use ir::chat::ToolSpec;
 use ir::{ChatRequest, Error, Message, ResponseFormat, Role, ToolChoice};
 use serde_json::{Value, json};
 
-/// How tools are to be called.
+/// The mode of tool calling.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ToolMode {
-    /// More than one at once.
+    /// Several calls are allowed.
     pub(super) many: bool,
-    /// Plain text is not what was asked for.
+    /// A call is required.
     pub(super) must: bool,
-    /// The back-end can be held to a schema.
+    /// The back-end supports JSON schemas.
     pub(super) held_to_schema: bool,
 }
 
-/// The tools that may be called. A choice that names one leaves that one.
+/// The callable tools. A choice of one tool selects that one.
 pub(super) fn offered<'a>(tools: &'a [ToolSpec], choice: &ToolChoice) -> Result<Vec<&'a ToolSpec>, Error> {
     match choice {
         ToolChoice::None => Ok(Vec::new()),
@@ -24,16 +24,16 @@ pub(super) fn offered<'a>(tools: &'a [ToolSpec], choice: &ToolChoice) -> Result<
         ToolChoice::Tool(name) => match tools.iter().find(|tool| tool.name == *name) {
             Some(tool) => Ok(vec![tool]),
             None => {
-                let message = format!("`tool_choice` names `{name}`, and no tool is called that");
+                let message = format!("`tool_choice` names the unknown tool `{name}`");
                 Err(Error::invalid_request(message))
             }
         },
     }
 }
 
-/// Puts the tools behind what the system says. An answer that must be a call is held to its form where the
-/// back-end can be held to one; else a form that was asked for moves to the prompt, because a back-end that is
-/// held to it could not call anything.
+/// Inserts the tools after the system messages. If a call is required and the back-end supports JSON schemas,
+/// the form of the call is enforced by one. If calls are optional, a response schema moves to the prompt,
+/// because a back-end that enforces it could not call a tool.
 pub(super) fn describe(chat: &mut ChatRequest, offered: &[&ToolSpec], manner: ToolMode, ledger: &mut Ledger) {
     let ToolMode {
         many,
@@ -44,7 +44,7 @@ pub(super) fn describe(chat: &mut ChatRequest, offered: &[&ToolSpec], manner: To
         "You can call tools. Each line describes one: its name, what it does, and the JSON Schema of its arguments.\n",
     );
     for tool in offered {
-        text.push_str(&line(tool).to_string());
+        text.push_str(&tool_json(tool).to_string());
         text.push('\n');
     }
     text.push_str(
@@ -62,14 +62,14 @@ pub(super) fn describe(chat: &mut ChatRequest, offered: &[&ToolSpec], manner: To
     });
     let is_schema = |format: &mut ResponseFormat| matches!(format, ResponseFormat::JsonSchema { .. });
     if must {
-        // What was asked for is the form of an answer, and this one is a call.
+        // The requested format applies to an answer, and this reply is a call.
         chat.response_format = held_to_schema.then(|| call_format(offered, many));
     } else if let Some(ResponseFormat::JsonSchema { schema, .. }) = chat.response_format.take_if(is_schema) {
         text.push_str(
             " Such an answer is one JSON object with nothing around it, and fits this JSON Schema:\n",
         );
         text.push_str(&schema.to_string());
-        let reason = "tools are called by prompt, so the form of the answer is in the prompt as well";
+        let reason = "tools are emulated by prompt, so the response schema is in the prompt too";
         ledger.dropped("/payload/response_format", reason);
     }
     let systems = chat
@@ -80,7 +80,7 @@ pub(super) fn describe(chat: &mut ChatRequest, offered: &[&ToolSpec], manner: To
     chat.messages.insert(at, Message::text(Role::System, text));
 }
 
-fn line(tool: &ToolSpec) -> Value {
+fn tool_json(tool: &ToolSpec) -> Value {
     let mut line = json!({"tool": tool.name});
     if let Some(description) = &tool.description {
         line["description"] = json!(description);
@@ -94,11 +94,11 @@ fn arguments(tool: &ToolSpec) -> Value {
     tool.parameters.clone().unwrap_or_else(any)
 }
 
-/// The form of a call as a schema.
+/// The schema of a call.
 fn call_format(offered: &[&ToolSpec], many: bool) -> ResponseFormat {
     let one = |tool: &&ToolSpec| {
-        // A reference leads from the root of its own schema, and this is another document.
-        let arguments = Some(arguments(tool)).filter(|schema| !refers(schema));
+        // A `$ref` is resolved from the root of its own schema, and this is another document.
+        let arguments = Some(arguments(tool)).filter(|schema| !has_ref(schema));
         json!({
             "type": "object",
             "properties": {
@@ -132,10 +132,10 @@ fn call_format(offered: &[&ToolSpec], many: bool) -> ResponseFormat {
     }
 }
 
-fn refers(schema: &Value) -> bool {
+fn has_ref(schema: &Value) -> bool {
     match schema {
-        Value::Object(map) => map.contains_key("$ref") || map.values().any(refers),
-        Value::Array(list) => list.iter().any(refers),
+        Value::Object(map) => map.contains_key("$ref") || map.values().any(has_ref),
+        Value::Array(list) => list.iter().any(has_ref),
         _ => false,
     }
 }

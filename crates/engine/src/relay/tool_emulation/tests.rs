@@ -46,7 +46,7 @@ fn asked(prompted: &EmulatedRequest) -> &ChatRequest {
     prompted.request.as_chat().unwrap()
 }
 
-/// An answer in so many pieces as the text has.
+/// A reply split into these pieces.
 fn answer(pieces: &[&str], reason: FinishReason) -> Vec<Event> {
     let mut events = vec![
         Event::Started {
@@ -88,7 +88,7 @@ fn said(chat: ChatRequest, text: &str) -> ChatResponse {
 const CALL: &str = r#"{"calls":[{"tool":"weather","arguments":{"city": "Bern"}}]}"#;
 
 #[test]
-fn whoever_calls_tools_or_is_told_of_none_is_asked_as_it_is() {
+fn no_emulation_with_native_tools_or_without_tools() {
     assert!(prompted_by(chat(), &[Feature::Tools]).unwrap().is_none());
     let mut without = chat();
     without.tools.clear();
@@ -96,7 +96,7 @@ fn whoever_calls_tools_or_is_told_of_none_is_asked_as_it_is() {
 }
 
 #[test]
-fn the_prompt_says_what_there_is_and_how_it_is_called() {
+fn prompt_describes_tools_and_call_form() {
     let prompted = prompted(chat());
     let chat = asked(&prompted);
     assert!(chat.tools.is_empty() && chat.tool_choice.is_none());
@@ -114,16 +114,16 @@ fn the_prompt_says_what_there_is_and_how_it_is_called() {
 }
 
 #[test]
-fn a_choice_is_kept() {
+fn tool_choice_is_honoured() {
     let chosen = |choice: ToolChoice| ChatRequest {
         tool_choice: Some(choice),
         ..chat()
     };
-    // None: nothing is said of tools, and nothing is taken for a call.
+    // None: the prompt does not mention tools, and no text is parsed as a call.
     let none = chosen(ToolChoice::None);
     assert_eq!(asked(&prompted(none.clone())).messages, chat().messages);
     assert_eq!(said(none, CALL).text(), CALL);
-    // One of them: the others are not offered, and calling them is no call.
+    // One tool: the others are not offered, and a call of one is text.
     let named = chosen(ToolChoice::Tool(String::from("time")));
     let text = asked(&prompted(named.clone())).messages[1].joined_text();
     assert!(text.contains("\"time\"") && !text.contains("\"weather\"") && text.contains("You must call"));
@@ -134,18 +134,18 @@ fn a_choice_is_kept() {
         messages.any(|message| message.starts_with("/payload/tool_choice: "))
     };
     assert!(misses(&answer), "{answer:?}");
-    // Any: text is told, and said not to be what was asked for.
+    // Required: text is returned with a warning.
     let required = chosen(ToolChoice::Required);
     assert!(misses(&said(required.clone(), "It rains.")));
     assert!(!misses(&said(required, CALL)));
     assert!(!misses(&said(chat(), "It rains.")));
-    let nobody = chosen(ToolChoice::Tool(String::from("nobody")));
-    let error = prompted_by(nobody, &[]).unwrap_err();
+    let unknown = chosen(ToolChoice::Tool(String::from("unknown")));
+    let error = prompted_by(unknown, &[]).unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidRequest);
 }
 
 #[test]
-fn an_answer_that_must_be_a_call_is_held_to_its_form() {
+fn required_call_is_enforced_by_schema() {
     let mut chat = chat();
     chat.tool_choice = Some(ToolChoice::Required);
     chat.parallel_tool_calls = Some(false);
@@ -161,7 +161,7 @@ fn an_answer_that_must_be_a_call_is_held_to_its_form() {
         calls["items"]["anyOf"][1]["properties"]["tool"]["enum"],
         json!(["time"])
     );
-    // A reference would lead nowhere in this schema.
+    // A `$ref` would not resolve in this schema.
     chat.tools = vec![tool("weather")];
     chat.tools[0].parameters =
         Some(json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {}}}));
@@ -173,12 +173,12 @@ fn an_answer_that_must_be_a_call_is_held_to_its_form() {
     };
     let arguments = &schema["properties"]["calls"]["items"]["properties"]["arguments"];
     assert_eq!(*arguments, json!({"type": "object"}));
-    // Who cannot be held to anything is told.
+    // A back-end without JSON schemas gets the form in the prompt only.
     assert_eq!(asked(&prompted(chat)).response_format, None);
 }
 
 #[test]
-fn the_form_of_a_plain_answer_moves_to_the_prompt() {
+fn response_schema_moves_to_the_prompt() {
     let mut chat = chat();
     chat.response_format = Some(ResponseFormat::JsonSchema {
         name: None,
@@ -213,7 +213,7 @@ fn call(id: &str, name: &str, raw: &str) -> Part {
 }
 
 #[test]
-fn earlier_calls_and_results_are_told_as_text() {
+fn earlier_calls_and_results_become_text() {
     let mut chat = chat();
     chat.messages.extend([
         Message::new(
@@ -223,7 +223,7 @@ fn earlier_calls_and_results_are_told_as_text() {
                 call("a", "weather", r#"{"city": "Bern"}"#),
             ],
         ),
-        // Some dialects write every call as a message of its own.
+        // Some dialects send every call as a message of its own.
         Message::new(Role::Assistant, vec![call("b", "time", "")]),
         Message::new(Role::Assistant, vec![call("c", "time", "{broken")]),
         Message::new(Role::Tool, vec![result("b", vec![Part::text("noon")])]),
@@ -266,7 +266,7 @@ fn earlier_calls_and_results_are_told_as_text() {
 }
 
 #[test]
-fn what_stands_beside_a_result_is_kept() {
+fn content_next_to_a_result_is_preserved() {
     let picture: ir::Media =
         serde_json::from_value(json!({"kind": "inline_base64", "mime": "image/png", "data": "iVBORw0KGgo="}))
             .unwrap();
@@ -293,7 +293,7 @@ fn what_stands_beside_a_result_is_kept() {
 }
 
 #[test]
-fn a_call_is_told_as_one_and_only_as_one() {
+fn reply_in_the_agreed_form_becomes_calls() {
     let two = r#" {"calls" : [{"arguments":{"n": 1e400, "s":"}]"},"tool":"time"}, {"tool":"weather","arguments":{}}]}
 "#;
     let answer = said(chat(), two);
@@ -301,19 +301,19 @@ fn a_call_is_told_as_one_and_only_as_one() {
     assert_eq!(answer.finish_reason, Some(FinishReason::ToolCalls));
     let calls: Vec<&ToolCall> = answer.tool_calls().collect();
     assert_eq!(calls[0].name, "time");
-    // Word for word: nothing is read and written again on the way.
+    // Byte for byte: the arguments are not decoded and encoded again.
     assert_eq!(calls[0].arguments_raw, r#"{"n": 1e400, "s":"}]"}"#);
     assert_eq!(calls[1].name, "weather");
     assert!(!calls[0].id.is_empty() && calls[0].id != calls[1].id);
     let announced = answer.warnings.iter().map(|warning| warning.message.as_str());
     assert_eq!(
         announced.collect::<Vec<_>>(),
-        ["/payload/tools: the back-end calls no tools; they are described in the prompt"]
+        ["/payload/tools: the back-end does not support tools; they are described in the prompt"]
     );
 }
 
 #[test]
-fn what_is_nearly_a_call_is_text() {
+fn near_miss_stays_text() {
     let one = r#"{"tool":"weather","arguments":{}}"#;
     for text in [
         String::new(),
@@ -330,7 +330,7 @@ fn what_is_nearly_a_call_is_text() {
         format!("```json\n{{\"calls\":[{one}]}}\n```"),
         format!(r#"{{"calls":[{one}],"why":"rain"}}"#),
         format!(r#"{{"calls":[{one}],"calls":[{one}]}}"#),
-        format!(r#"{{"calls":[{one},{{"tool":"nobody","arguments":{{}}}}]}}"#),
+        format!(r#"{{"calls":[{one},{{"tool":"unknown","arguments":{{}}}}]}}"#),
         String::from(r#"{"calls":[{"tool":"weather"}]}"#),
         String::from(r#"{"calls":[{"tool":"weather","arguments":"{}"}]}"#),
         String::from(r#"{"calls":[{"tool":"weather","arguments":{},"id":1}]}"#),
@@ -346,7 +346,7 @@ fn what_is_nearly_a_call_is_text() {
     assert_eq!(said(single.clone(), &twice).text(), twice);
     assert_eq!(said(chat(), &twice).tool_calls().count(), 2);
     assert_eq!(said(single, CALL).tool_calls().count(), 1);
-    // What was cut off is not what it would have become.
+    // A truncated text is not parsed.
     let cut = folded(chat(), answer(&[CALL], FinishReason::Length));
     assert_eq!(
         (cut.text().as_str(), cut.finish_reason),
@@ -361,7 +361,7 @@ fn what_is_nearly_a_call_is_text() {
 }
 
 #[test]
-fn text_waits_only_while_it_could_be_a_call() {
+fn text_is_buffered_only_while_it_can_be_a_call() {
     for (pieces, told_at) in [
         (&["It", " rains"][..], 0),
         (&[" ", "\n", "It"], 2),
@@ -385,7 +385,7 @@ fn text_waits_only_while_it_could_be_a_call() {
 }
 
 #[test]
-fn whoever_fails_in_the_middle_of_a_call_has_said_nothing() {
+fn error_during_a_call_discards_the_buffer() {
     let mut events = answer(&[CALL.split_at(30).0], FinishReason::Stop);
     events.truncate(3);
     let error = Error::new(ErrorKind::Network, Phase::MidStream, "gone");
@@ -397,7 +397,7 @@ fn whoever_fails_in_the_middle_of_a_call_has_said_nothing() {
 }
 
 #[test]
-fn what_comes_beside_a_call_is_kept_in_its_place() {
+fn other_blocks_keep_their_position() {
     let mut events = vec![
         Event::BlockStart {
             index: 0,
@@ -436,7 +436,7 @@ fn what_comes_beside_a_call_is_kept_in_its_place() {
     assert_eq!(answer.usage.unwrap().output_tokens, Some(7));
 }
 
-/// Calls, things that look like calls, and anything else.
+/// Calls, near misses, and anything else.
 fn replies() -> impl Strategy<Value = String> {
     let argument = prop_oneof![
         any::<i64>().prop_map(Value::from),
@@ -461,7 +461,7 @@ fn replies() -> impl Strategy<Value = String> {
     prop_oneof![3 => calls, 3 => broken, 1 => ".{0,40}", 1 => "[ \n{]{0,4}\"?[a-z\"]{0,8}"]
 }
 
-/// The text in pieces of these lengths, over and over.
+/// Splits the text into pieces of these lengths, cyclically.
 fn cut(text: &str, lengths: &[usize]) -> Vec<String> {
     let mut chars = text.chars().peekable();
     let mut pieces = Vec::new();
@@ -475,7 +475,7 @@ fn cut(text: &str, lengths: &[usize]) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn however_it_is_cut_it_is_the_same_and_nothing_is_lost(
+    fn result_is_independent_of_chunking(
         text in replies(), lengths in prop::collection::vec(1usize..9, 1..6),
     ) {
         let pieces = cut(&text, &lengths);

@@ -1,5 +1,5 @@
-//! Earlier calls and their results as text, in the form in which the model is told to call. What is neither
-//! stays what it is and where it is; a result's pictures stand behind its text.
+//! Earlier tool calls and results as text, in the form that the prompt asks the model for. All other content
+//! keeps its form and position; the images of a result follow its text.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use ir::chat::ToolResult;
 use ir::{Content, Message, Part, PartBody, Role, ToolCall};
 use serde_json::{Value, json};
 
-/// Which call a result belongs to: its place among the calls of its message, and its name.
+/// By call id: the position of the call in its message (from 1) and its tool name.
 type Known = BTreeMap<String, (usize, String)>;
 
-/// Returns whether anything had to be written out.
+/// Returns whether the messages contained any tool call or result.
 pub(super) fn write_out(messages: &mut Vec<Message>) -> bool {
     if !messages.iter().any(Message::uses_tools) {
         return false;
@@ -20,7 +20,7 @@ pub(super) fn write_out(messages: &mut Vec<Message>) -> bool {
     let mut written = Vec::with_capacity(messages.len());
     for mut message in turns(std::mem::take(messages)) {
         if !message.uses_tools() {
-            written.extend(told(&mut results, Vec::new()));
+            written.extend(results_message(&mut results, Vec::new()));
             written.push(message);
             continue;
         }
@@ -29,22 +29,22 @@ pub(super) fn write_out(messages: &mut Vec<Message>) -> bool {
         let parts = std::mem::take(&mut message.parts);
         let parts = without_results(parts, &known, &mut results);
         match message.role {
-            // Results of one turn may come in several messages: they are told together.
+            // Results of one turn may come in several messages; they are merged.
             Role::Tool | Role::User if parts.is_empty() => {}
-            Role::Tool | Role::User => written.extend(told(&mut results, parts)),
+            Role::Tool | Role::User => written.extend(results_message(&mut results, parts)),
             Role::Assistant | Role::System | Role::Developer => {
-                written.extend(told(&mut results, Vec::new()));
-                written.push(with_parts(message, called(parts)));
+                written.extend(results_message(&mut results, Vec::new()));
+                written.push(with_parts(message, merge_calls(parts)));
             }
         }
     }
-    written.extend(told(&mut results, Vec::new()));
+    written.extend(results_message(&mut results, Vec::new()));
     *messages = written;
     true
 }
 
-/// One message for each turn of the assistant in which it called anything: some dialects write every call as a
-/// message of its own.
+/// Merges the messages of one assistant turn that contains calls: some dialects send every call as a message
+/// of its own.
 fn turns(messages: Vec<Message>) -> Vec<Message> {
     let mut turns: Vec<Message> = Vec::with_capacity(messages.len());
     for message in messages {
@@ -62,13 +62,13 @@ fn turns(messages: Vec<Message>) -> Vec<Message> {
     turns
 }
 
-/// Takes the results out. What of them is not text stays, before whatever else is said.
+/// Moves the results to `results`. Their parts other than text stay, before all other parts.
 fn without_results(parts: Vec<Part>, known: &Known, results: &mut Vec<Value>) -> Vec<Part> {
     let (mut shown, mut others) = (Vec::new(), Vec::new());
     for part in parts {
         match part.body {
             PartBody::ToolResult(result) => {
-                results.push(line(&result, known));
+                results.push(result_json(&result, known));
                 shown.extend(result.content.into_iter().filter(|part| part.as_text().is_none()));
             }
             _ => others.push(part),
@@ -78,8 +78,8 @@ fn without_results(parts: Vec<Part>, known: &Known, results: &mut Vec<Value>) ->
     shown
 }
 
-/// The results so far as a message of the user, with what else the user says.
-fn told(results: &mut Vec<Value>, others: Vec<Part>) -> Option<Message> {
+/// The collected results as a user message, followed by the other parts of the user's message.
+fn results_message(results: &mut Vec<Value>, others: Vec<Part>) -> Option<Message> {
     let mut parts = Vec::new();
     if !results.is_empty() {
         let mut text = json!({"results": std::mem::take(results)}).to_string();
@@ -93,7 +93,7 @@ fn told(results: &mut Vec<Value>, others: Vec<Part>) -> Option<Message> {
     (!parts.is_empty()).then(|| with_parts(message, parts))
 }
 
-fn line(result: &ToolResult, known: &Known) -> Value {
+fn result_json(result: &ToolResult, known: &Known) -> Value {
     let call = known.get(&result.call_id);
     let mut line = json!({});
     if let Some((at, _)) = call {
@@ -109,25 +109,25 @@ fn line(result: &ToolResult, known: &Known) -> Value {
     line
 }
 
-/// Calls that stand side by side become one text.
-fn called(parts: Vec<Part>) -> Vec<Part> {
+/// Merges adjacent calls into one text.
+fn merge_calls(parts: Vec<Part>) -> Vec<Part> {
     let mut written: Vec<Part> = Vec::new();
     let mut calls: Vec<String> = Vec::new();
     for part in parts {
         match &part.body {
-            PartBody::ToolCall(call) => calls.push(written_call(call)),
+            PartBody::ToolCall(call) => calls.push(call_text(call)),
             _ => {
-                written.extend(joined(&mut calls, written.is_empty()));
+                written.extend(calls_text(&mut calls, written.is_empty()));
                 written.push(part);
             }
         }
     }
     let first = written.is_empty();
-    written.extend(joined(&mut calls, first));
+    written.extend(calls_text(&mut calls, first));
     written
 }
 
-fn joined(calls: &mut Vec<String>, first: bool) -> Option<Part> {
+fn calls_text(calls: &mut Vec<String>, first: bool) -> Option<Part> {
     if calls.is_empty() {
         return None;
     }
@@ -138,8 +138,8 @@ fn joined(calls: &mut Vec<String>, first: bool) -> Option<Part> {
     }))
 }
 
-/// The arguments word for word where they are JSON, else as the text that they are.
-fn written_call(call: &ToolCall) -> String {
+/// The arguments byte for byte if they are JSON, else as a JSON string.
+fn call_text(call: &ToolCall) -> String {
     let name = Value::from(call.name.as_str());
     match &call.arguments {
         Some(_) if !call.arguments_raw.trim().is_empty() => {
@@ -154,7 +154,7 @@ fn written_call(call: &ToolCall) -> String {
     }
 }
 
-/// One plain text is said as such: some servers take nothing else.
+/// A single plain text is sent as a string: some servers accept nothing else.
 fn with_parts(message: Message, parts: Vec<Part>) -> Message {
     let plain = matches!(parts.as_slice(), [part] if part.plain_text().is_some());
     Message {

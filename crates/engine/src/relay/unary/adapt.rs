@@ -1,6 +1,6 @@
-//! A request as one back-end can take it. What the back-end is not declared to do is left out or made good in
-//! another way, and each such change is announced; whether it may happen at all was the router's to say, which
-//! sends nothing here that the request does not let go.
+//! Adapts a unary request to one back-end. Fields for features that the back-end is not declared to have are
+//! dropped or replaced, and each change is recorded. Whether a feature may be missing is decided by the
+//! router, which selects no back-end here that the request does not permit.
 
 use ir::adaptation::{Action, Ledger};
 use ir::envelope::{EmbeddingsRequest, ImageRequest, SpeechRequest, TranscriptionRequest};
@@ -9,7 +9,7 @@ use ir::{Feature, Payload, Request};
 use super::ssml;
 use crate::route::Candidate;
 
-/// What is asked in place of the request, one by one; `None` where it fits as it is.
+/// The requests to send in place of the original; `None` if it needs no change.
 pub(super) fn adapt(request: &Request, candidate: &Candidate, ledger: &mut Ledger) -> Option<Vec<Request>> {
     let has = |feature: Feature| candidate.features.contains(&feature);
     if let Payload::Embeddings(asked) = &request.payload {
@@ -25,10 +25,10 @@ pub(super) fn adapt(request: &Request, candidate: &Candidate, ledger: &mut Ledge
     changed.then(|| vec![fitting])
 }
 
-/// One request for each text.
+/// One request per text.
 fn split(request: &Request, asked: &EmbeddingsRequest, ledger: &mut Ledger) -> Vec<Request> {
     let count = asked.input.len();
-    let reason = "the back-end takes one text at a time";
+    let reason = "the back-end accepts one text per call";
     ledger.changed("/payload/input", Action::Merged, count, 1, reason);
     let one = |text: &String| {
         let mut part = request.clone();
@@ -45,20 +45,20 @@ fn image(asked: &mut ImageRequest, has: &impl Fn(Feature) -> bool, ledger: &mut 
     if asked.mask.is_some() && !has(Feature::Mask) {
         asked.mask = None;
         changed = true;
-        ledger.dropped("/payload/mask", "the back-end takes no mask");
+        ledger.dropped("/payload/mask", "the back-end does not support masks");
     }
     if asked.image.is_some() && !has(Feature::ImageInput) {
         asked.image = None;
-        // Without its picture a mask is for nothing.
+        // A mask has no effect without its image.
         asked.mask = None;
         changed = true;
-        let reason = "the back-end takes no picture; it draws from the text alone";
+        let reason = "the back-end does not support input images; only the prompt is used";
         ledger.dropped("/payload/image", reason);
     }
     if asked.seed.is_some() && !has(Feature::Seed) {
         asked.seed = None;
         changed = true;
-        ledger.dropped("/payload/seed", "the back-end is not declared to take one");
+        ledger.dropped("/payload/seed", "the back-end is not declared to support seeds");
     }
     changed
 }
@@ -72,18 +72,18 @@ fn transcription(
     if asked.timestamps == Some(true) && !has(Feature::Timestamps) {
         asked.timestamps = None;
         changed = true;
-        ledger.dropped("/payload/timestamps", "the back-end does not tell times");
+        ledger.dropped("/payload/timestamps", "the back-end does not support timestamps");
     }
     if asked.diarization == Some(true) && !has(Feature::Diarization) {
         asked.diarization = None;
         changed = true;
-        let reason = "the back-end does not tell speakers apart";
+        let reason = "the back-end does not support diarization";
         ledger.dropped("/payload/diarization", reason);
     }
     if asked.language.is_some() && !has(Feature::Language) {
         asked.language = None;
         changed = true;
-        let reason = "the back-end cannot be told the language";
+        let reason = "the back-end does not support a language hint";
         ledger.dropped("/payload/language", reason);
     }
     changed
@@ -94,13 +94,13 @@ fn speech(asked: &mut SpeechRequest, has: &impl Fn(Feature) -> bool, ledger: &mu
     if asked.voice.is_some() && !has(Feature::Voices) {
         asked.voice = None;
         changed = true;
-        ledger.dropped("/payload/voice", "the back-end has one voice");
+        ledger.dropped("/payload/voice", "the back-end does not support voice selection");
     }
     if asked.ssml == Some(true) && !has(Feature::Ssml) {
         asked.input = ssml::strip(&asked.input);
         asked.ssml = None;
         changed = true;
-        let reason = "the back-end reads no marks; they are taken out of the text";
+        let reason = "the back-end does not support SSML; the markup was removed";
         ledger.note("/payload/ssml", Action::Replaced, reason);
     }
     changed

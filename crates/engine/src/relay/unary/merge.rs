@@ -1,22 +1,22 @@
-//! Answers to the parts of one request as one answer.
+//! Merges the responses to the parts of one request.
 
 use ir::envelope::EmbeddingsResponse;
 use ir::{Error, ErrorKind, Phase, ResponsePayload, Usage};
 
 use crate::port::UnaryResponse;
 
-/// The vectors one behind another, and what all of them used together; unknown as soon as one is.
+/// Concatenates the vectors and sums the usage; the sum is unknown if any part of it is.
 pub(super) fn merge(answers: Vec<UnaryResponse>) -> Result<UnaryResponse, Error> {
     let mut answers = answers.into_iter();
     let Some(mut whole) = answers.next() else {
-        return Err(broken());
+        return Err(mismatch());
     };
     let ResponsePayload::Embeddings(all) = &mut whole.payload else {
-        return Err(broken());
+        return Err(mismatch());
     };
     for answer in answers {
         let ResponsePayload::Embeddings(more) = answer.payload else {
-            return Err(broken());
+            return Err(mismatch());
         };
         append(all, more);
         whole.usage = match (whole.usage.take(), answer.usage) {
@@ -30,7 +30,7 @@ pub(super) fn merge(answers: Vec<UnaryResponse>) -> Result<UnaryResponse, Error>
         }
     }
     all.usage.clone_from(&whole.usage);
-    // One server's words about one part say nothing about the whole.
+    // The raw response of one part does not describe the whole.
     whole.raw = None;
     Ok(whole)
 }
@@ -52,7 +52,7 @@ fn sum(one: &Usage, other: &Usage) -> Usage {
     }
 }
 
-fn broken() -> Error {
-    let message = "the parts of the answer do not fit together";
+fn mismatch() -> Error {
+    let message = "the responses of the parts do not match";
     Error::new(ErrorKind::InvalidResponse, Phase::MidStream, message)
 }

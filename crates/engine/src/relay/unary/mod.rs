@@ -1,5 +1,5 @@
-//! Operations that answer in one piece: the request is made to fit the back-end that was chosen, asked in one
-//! call or in several, and the answer says what was changed on the way. Pure but for the calls themselves.
+//! Unary operations: the request is adapted to the selected back-end and sent in one call or in several; the
+//! response lists the adaptations. Only the calls themselves do IO.
 
 mod adapt;
 mod merge;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use ir::adaptation::{Adaptation, Ledger, Component};
+use ir::adaptation::{Adaptation, Component, Ledger};
 use ir::{Error, ErrorKind, Phase, Request};
 
 use self::adapt::adapt;
@@ -21,7 +21,8 @@ use crate::limits;
 use crate::port::{UnaryResponse, Upstream};
 use crate::route::Candidate;
 
-/// The answer of this back-end, behind what was changed of the request already. Dropping the future hangs up.
+/// The response of this back-end, with the earlier `notices` before its adaptations. Cancelled by dropping
+/// it.
 pub(super) fn call(
     upstream: &Arc<dyn Upstream>,
     candidate: &Candidate,
@@ -49,7 +50,7 @@ pub(super) fn call(
 async fn ask(upstream: &Arc<dyn Upstream>, mut parts: Vec<Request>) -> Result<UnaryResponse, Error> {
     if parts.len() > limits::UNARY_BATCH_MAX {
         let most = limits::UNARY_BATCH_MAX;
-        let message = format!("more than {most} texts are not asked one by one");
+        let message = format!("more than {most} texts cannot be sent in single calls");
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     }
     if parts.len() == 1

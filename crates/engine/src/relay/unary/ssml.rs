@@ -1,24 +1,24 @@
-//! Marked-up speech as plain text: what is said stays, how it is said goes. Whatever is no mark stays as it
-//! stands, so that a text that only looks like one loses nothing.
+//! SSML to plain text. Text that is not valid markup stays unchanged, so that text that only resembles SSML
+//! loses nothing.
 
-/// The text between the marks. A pause becomes a space, a substitute takes the place of what it stands for,
-/// comments go, and the five names of characters are read.
+/// The text content. Breaks become spaces, `sub` elements are replaced by their alias, comments are removed,
+/// and the five predefined entities are decoded.
 pub(super) fn strip(marked: &str) -> String {
     let mut plain = String::with_capacity(marked.len());
     let mut rest = marked;
-    // The name of a mark whose content is replaced.
+    // Inside a `sub` element with an alias.
     let mut substituted = false;
     while let Some(at) = rest.find(['<', '&']) {
         let (before, from) = rest.split_at(at);
         if !substituted {
             plain.push_str(before);
         }
-        let (taken, said) = match from.starts_with('<') {
-            true => mark(from, &mut substituted),
-            false => name(from),
+        let (taken, text) = match from.starts_with('<') {
+            true => tag(from, &mut substituted),
+            false => entity(from),
         };
         if taken == 0 {
-            // A lone sign is text.
+            // A lone `<` or `&` is text.
             let (sign, after) = from.split_at(1);
             if !substituted {
                 plain.push_str(sign);
@@ -26,7 +26,7 @@ pub(super) fn strip(marked: &str) -> String {
             rest = after;
             continue;
         }
-        plain.push_str(&said);
+        plain.push_str(&text);
         rest = from.get(taken..).unwrap_or_default();
     }
     if !substituted {
@@ -36,8 +36,8 @@ pub(super) fn strip(marked: &str) -> String {
     words.join(" ")
 }
 
-/// How many bytes a mark takes, and what is said in its place.
-fn mark(from: &str, substituted: &mut bool) -> (usize, String) {
+/// The length of a tag in bytes, and its replacement.
+fn tag(from: &str, substituted: &mut bool) -> (usize, String) {
     if from.starts_with("<!--") {
         let end = from.find("-->").map_or(from.len(), |at| at + 3);
         return (end, String::new());
@@ -56,7 +56,7 @@ fn mark(from: &str, substituted: &mut bool) -> (usize, String) {
         .next()
         .unwrap_or_default();
     let closes = inside.starts_with('/');
-    let said = match word.to_ascii_lowercase().as_str() {
+    let text = match word.to_ascii_lowercase().as_str() {
         "sub" if closes => {
             *substituted = false;
             String::new()
@@ -71,10 +71,10 @@ fn mark(from: &str, substituted: &mut bool) -> (usize, String) {
         "break" | "p" | "s" | "speak" => String::from(" "),
         _ => String::new(),
     };
-    (end + 1, said)
+    (end + 1, text)
 }
 
-/// The value of `alias`.
+/// The value of the attribute `alias`.
 fn alias(inside: &str) -> Option<String> {
     let (_, value) = inside.split_once("alias")?;
     let value = value.trim_start().strip_prefix('=')?.trim_start();
@@ -86,8 +86,8 @@ fn alias(inside: &str) -> Option<String> {
     Some(String::from(value.split(quote).next()?))
 }
 
-/// How many bytes the name of a character takes, and the character.
-fn name(from: &str) -> (usize, String) {
+/// The length of an entity in bytes, and its character.
+fn entity(from: &str) -> (usize, String) {
     let known = [
         ("&amp;", "&"),
         ("&lt;", "<"),

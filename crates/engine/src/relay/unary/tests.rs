@@ -1,8 +1,8 @@
-//! Every change that a back-end makes necessary is made, announced, and made only where it is necessary.
+//! Every necessary adaptation is made and recorded, and no other.
 
 use std::collections::BTreeSet;
 
-use ir::adaptation::{Action, Ledger, Component};
+use ir::adaptation::{Action, Component, Ledger};
 use ir::{Feature, Operation, Payload, Request};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn candidate(operation: Operation, features: &[Feature]) -> Candidate {
     candidate
 }
 
-/// What is left of a payload, and where something was changed.
+/// The adapted payloads, and the pointers of the changes.
 fn fitted(request: &Request, features: &[Feature]) -> (Vec<Value>, Vec<String>) {
     let mut ledger = Ledger::new(Component::Adapter);
     let candidate = candidate(request.operation(), features);
@@ -34,7 +34,7 @@ fn fitted(request: &Request, features: &[Feature]) -> (Vec<Value>, Vec<String>) 
 }
 
 #[test]
-fn what_a_back_end_cannot_do_is_left_out_and_said() {
+fn unsupported_fields_are_dropped_and_recorded() {
     let speech = json!({"input": "<speak>Hi</speak>", "voice": "alloy", "ssml": true});
     let (left, places) = fitted(&request("text_to_speech", &speech), &[]);
     assert_eq!(left, [json!({"input": "Hi"})]);
@@ -60,7 +60,7 @@ fn what_a_back_end_cannot_do_is_left_out_and_said() {
 }
 
 #[test]
-fn what_a_back_end_can_do_is_left_alone() {
+fn supported_fields_are_unchanged() {
     let all: Vec<Feature> = Feature::all();
     for (operation, payload) in [
         (
@@ -76,7 +76,7 @@ fn what_a_back_end_can_do_is_left_alone() {
 }
 
 #[test]
-fn a_batch_is_asked_one_by_one_and_comes_back_as_one() {
+fn batch_is_split_and_merged() {
     let asked = request("embeddings", &json!({"model": "m", "input": ["a", "b", "c"]}));
     let mut ledger = Ledger::new(Component::Adapter);
     let parts = adapt(&asked, &candidate(Operation::Embeddings, &[]), &mut ledger).unwrap();
@@ -110,7 +110,7 @@ fn a_batch_is_asked_one_by_one_and_comes_back_as_one() {
 }
 
 #[test]
-fn marks_go_and_words_stay() {
+fn ssml_is_stripped_to_its_text() {
     for (marked, plain) in [
         ("plain", "plain"),
         ("<speak>a<break time=\"1s\"/>b</speak>", "a b"),
@@ -130,7 +130,7 @@ fn marks_go_and_words_stay() {
 
 proptest! {
     #[test]
-    fn no_text_breaks_it_and_none_without_marks_loses_a_word(text in "\\PC{0,40}") {
+    fn plain_text_is_unchanged_by_strip(text in "\\PC{0,40}") {
         let plain = strip(&text);
         if !text.contains(['<', '&']) {
             let words: Vec<&str> = text.split_whitespace().collect();

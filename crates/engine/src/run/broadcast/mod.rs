@@ -1,6 +1,6 @@
-//! A run in progress, as its readers see it: the latest events, how far the journal has come, and a
-//! count of who is listening. Readers that fall behind the latest events read the journal instead, so
-//! a slow one costs nothing; nor does one that keeps up, as long as it is alone.
+//! The broadcast of a run in progress: a ring buffer of the latest events, the reader count and the cancel
+//! token. Readers that fall behind the ring buffer read the journal, so a slow reader needs no memory. A
+//! single reader that keeps up takes the events out of the ring buffer, so it needs none either.
 
 #[cfg(test)]
 mod tests;
@@ -21,12 +21,12 @@ use tenancy::Tenant;
 pub(crate) struct RunBroadcast {
     pub(crate) tenant: Tenant,
     ring: Mutex<Ring>,
-    /// More can come.
+    /// More events can follow.
     open: AtomicBool,
-    /// Told to all readers: there is more, or there will be no more.
+    /// Notifies all readers of new events and of the close.
     changed: Notify,
     readers: AtomicUsize,
-    /// Told to the one who drives the run: somebody came or left.
+    /// Notifies the task of the run that a reader joined or left.
     readers_changed: Notify,
     pub(crate) cancel: CancellationToken,
 }
@@ -37,8 +37,8 @@ struct Ring {
     bytes: usize,
     /// The offset of the last event.
     tail: u64,
-    /// The newest of those that the only reader has taken away, until there is a newer one: an end that the journal
-    /// does not have yet is still there for whoever comes next.
+    /// The newest event that a single reader has taken out, until there is a newer one: the next reader still
+    /// gets a terminal event that is not journaled yet.
     last_taken: Option<JournalEntry>,
 }
 
@@ -48,28 +48,28 @@ impl Ring {
         self.tail = entries.last().map_or(self.tail, |entry| entry.offset);
         self.bytes += entries.iter().map(|entry| entry.event.body.len()).sum::<usize>();
         match self.entries.is_empty() {
-            // In the room that they have already.
+            // Reuses the allocation.
             true => self.entries = VecDeque::from(entries),
             false => self.entries.extend(entries),
         }
         self.shrink(limits::RING_BYTES_MAX);
     }
 
-    /// The offset of the oldest that is held, or of the next where none is.
+    /// Offset of the oldest buffered event, or of the next one if none is buffered.
     fn first(&self) -> u64 {
         let first = self.entries.front().or(self.last_taken.as_ref());
         first.map_or(self.tail + 1, |entry| entry.offset)
     }
 
     fn skip(&self, count: usize) -> Vec<JournalEntry> {
-        let held = self.entries.iter().chain(&self.last_taken);
-        held.skip(count).cloned().collect()
+        let buffered = self.entries.iter().chain(&self.last_taken);
+        buffered.skip(count).cloned().collect()
     }
 
-    /// The same for the only reader: what it has had is in the journal for all others, and so is what it gets now.
+    /// The same for a single reader: the events are removed; other readers find them in the journal.
     fn take(&mut self, count: usize) -> Vec<JournalEntry> {
         if self.entries.is_empty() {
-            // Too much may have been in it.
+            // Releases the allocation.
             self.entries = VecDeque::new();
             return self.skip(count);
         }
@@ -80,7 +80,7 @@ impl Ring {
         entries
     }
 
-    /// Lets the oldest go until there are no more than so many bytes.
+    /// Removes the oldest events until at most `bytes_max` bytes are left.
     fn shrink(&mut self, bytes_max: usize) {
         while self.entries.len() > limits::RING_EVENTS_MAX || self.bytes > bytes_max {
             let Some(old) = self.entries.pop_front() else {
@@ -90,7 +90,7 @@ impl Ring {
         }
     }
 
-    /// What is small enough to be held for those who are still here once nothing more comes.
+    /// Shrinks the ring buffer to what is kept for remaining readers after the close.
     fn end(&mut self) {
         self.shrink(limits::RING_ENDED_BYTES_MAX);
         self.last_taken
@@ -99,7 +99,7 @@ impl Ring {
 }
 
 impl RunBroadcast {
-    /// A run whose journal ends at `offset` so far.
+    /// A run whose last journal entry has this offset.
     pub(crate) fn new(tenant: Tenant, offset: u64) -> Arc<Self> {
         let ring = Ring {
             tail: offset,
@@ -116,7 +116,7 @@ impl RunBroadcast {
         })
     }
 
-    /// Shows events to readers. They are in the journal by now.
+    /// Publishes events to readers. The caller has journaled them.
     pub(crate) fn publish(&self, entries: Vec<JournalEntry>) {
         if entries.is_empty() {
             return;
@@ -125,20 +125,20 @@ impl RunBroadcast {
         self.changed.notify_waiters();
     }
 
-    /// Nothing more will come from here. Readers that are still here may be slow ones, and the journal has all of
-    /// it: only what is small enough to be held for them is.
+    /// Ends the broadcast. Remaining readers may be slow and can read the journal, so the ring buffer is
+    /// shrunk.
     pub(crate) fn close(&self) {
         self.ring().end();
         self.open.store(false, Ordering::SeqCst);
         self.changed.notify_waiters();
     }
 
-    /// Whether more can come. Whoever asks this before [`Self::after`] misses nothing.
+    /// Whether more events can follow. A reader that checks this before [`Self::events_after`] misses none.
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Ordering::SeqCst)
     }
 
-    /// The events behind `cursor`, for a reader that has a seat; `None` if some of them are no longer held.
+    /// The events after `cursor`, for a counted reader; `None` if some of them are no longer buffered.
     pub(crate) fn events_after(&self, cursor: u64) -> Option<Vec<JournalEntry>> {
         let is_alone = self.readers.load(Ordering::SeqCst) == 1;
         let mut ring = self.ring();
@@ -153,13 +153,13 @@ impl RunBroadcast {
         })
     }
 
-    /// Completes with the first news from now on, also with those before it is waited for.
+    /// Completes on the first change after this call, even if that precedes the first poll.
     pub(crate) fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
 
-    /// Completes when somebody has come or left since it last did, even if they are gone again; says whether anybody
-    /// listens. Only one can wait for it.
+    /// Completes when a reader has joined or left since the last completion; returns whether there are
+    /// readers. Only one task can wait for it.
     pub(crate) async fn wait_readers_changed(&self) -> bool {
         self.readers_changed.notified().await;
         self.readers.load(Ordering::SeqCst) > 0
@@ -172,12 +172,12 @@ impl RunBroadcast {
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
-        // No code panics while it holds the lock, so a poisoned ring is still whole.
+        // No code panics while holding the lock, so a poisoned ring is consistent.
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Someone listens for as long as this exists.
+/// Counts as a reader until dropped.
 #[derive(Debug)]
 pub(crate) struct ReaderGuard(Arc<RunBroadcast>);
 

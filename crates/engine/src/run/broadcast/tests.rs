@@ -1,22 +1,22 @@
-//! Any interleaving of events and readers: each reader sees every event once, in order, and one that is alone leaves
-//! nothing behind.
+//! Any interleaving of events and readers: each reader gets every event once, in order, and a single reader
+//! empties the ring buffer.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use tenancy::Tenant;
 
-use super::{RunBroadcast, ReaderGuard};
+use super::{ReaderGuard, RunBroadcast};
 use crate::limits;
-use crate::port::{JournalEntry, EventKind, EncodedEvent};
+use crate::port::{EncodedEvent, EventKind, JournalEntry};
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// So many events of so many bytes.
+    /// Number of events, and bytes of each.
     Publish(usize, usize),
-    Sit,
-    /// One of the readers asks; behind an empty answer it would wait.
-    Ask(usize),
+    Join,
+    /// One of the readers polls; after an empty result it would wait.
+    Poll(usize),
     Leave(usize),
     Close,
 }
@@ -24,8 +24,8 @@ enum Act {
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         6 => (1_usize..70, prop_oneof![9 => 0_usize..200, 1 => Just(80_000)]).prop_map(|(count, bytes)| Act::Publish(count, bytes)),
-        2 => Just(Act::Sit),
-        6 => (0_usize..4).prop_map(Act::Ask),
+        2 => Just(Act::Join),
+        6 => (0_usize..4).prop_map(Act::Poll),
         1 => (0_usize..4).prop_map(Act::Leave),
         1 => Just(Act::Close),
     ]
@@ -37,8 +37,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// As a subscription does it: from what is held, else from the journal.
-    fn ask(&mut self, journal: &[JournalEntry]) -> usize {
+    /// Like a subscription: from the ring buffer, else from the journal.
+    fn poll(&mut self, journal: &[JournalEntry]) -> usize {
         let start = usize::try_from(self.cursor).unwrap();
         let entries = match self.seat.live().events_after(self.cursor) {
             Some(entries) => entries,
@@ -79,16 +79,16 @@ fn play(acts: Vec<Act>) {
                 journal.extend(new.clone());
                 live.publish(new);
             }
-            Act::Sit => readers.push(Reader {
+            Act::Join => readers.push(Reader {
                 seat: live.add_reader(),
                 cursor: 0,
             }),
-            Act::Ask(at) => {
-                let alone = readers.len() == 1;
+            Act::Poll(at) => {
+                let single = readers.len() == 1;
                 if let Some(reader) = readers.get_mut(at) {
-                    let waits = reader.ask(&journal) == 0;
+                    let waits = reader.poll(&journal) == 0;
                     let ring = live.ring();
-                    assert!(!(alone && waits) || (ring.entries.capacity(), ring.bytes) == (0, 0));
+                    assert!(!(single && waits) || (ring.entries.capacity(), ring.bytes) == (0, 0));
                 }
             }
             Act::Leave(at) if at < readers.len() => drop(readers.remove(at)),
@@ -101,21 +101,22 @@ fn play(acts: Vec<Act>) {
         assert!(bytes <= limits::RING_BYTES_MAX && ring.entries.len() <= limits::RING_EVENTS_MAX);
     }
     for reader in &mut readers {
-        while reader.ask(&journal) > 0 {}
+        while reader.poll(&journal) > 0 {}
         assert_eq!(reader.cursor, journal.len() as u64);
     }
 }
 
 proptest! {
     #[test]
-    fn every_reader_sees_every_event_once(acts in prop::collection::vec(act(), 1..60)) {
+    fn every_reader_gets_every_event_once(acts in prop::collection::vec(act(), 1..60)) {
         play(acts);
     }
 }
 
-/// An end that the journal did not take is seen by whoever comes while the run is still there.
+/// A terminal event that the journal rejected is still delivered to readers that join before the run is
+/// removed.
 #[test]
-fn the_newest_event_outlasts_its_first_reader() {
+fn newest_event_stays_for_the_next_reader() {
     let live = RunBroadcast::new(Tenant::local(), 0);
     live.publish(entries(0, 2, 10));
     let first = live.add_reader();

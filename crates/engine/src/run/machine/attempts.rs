@@ -1,30 +1,30 @@
-//! How a run takes part in the calls that are made for it: what it shows of them, whose words it takes for
-//! the answer, and what follows when one is lost.
+//! How a run handles its attempts: what it emits of their events, which one is the leader, and what follows
+//! when one fails.
 
 use ir::error::Phase;
 use ir::event::{Block, Delta, FinishReason};
 use ir::{Error, ErrorKind, Event};
 
-use super::{RunMachine, Output, ReaskTarget};
+use super::{Output, ReaskTarget, RunMachine};
 use crate::attempts::{AttemptStart, NextAttempt};
 use crate::limits;
 use crate::run::command::RunMode;
 use crate::run::record::AttemptOutcome;
 
 impl RunMachine {
-    /// Calls whoever is next, waits for the right time, or ends. `again` says why another answer is wanted.
+    /// Starts the next attempt, waits for its time, or ends the run. `again` is the reason of a reask.
     pub(super) fn advance(&mut self, again: Option<String>, now_ms: u64, out: &mut Vec<Output>) {
         let deadline_ms = self.deadline_ms();
         match self.calls.advance(again, deadline_ms, now_ms) {
             NextAttempt::Start(call) => self.call(call, out),
             NextAttempt::Wait { until_ms } => {
-                self.progress("queue", format!("waits for {} ms", until_ms - now_ms), out);
+                self.progress("queue", format!("waiting {} ms", until_ms - now_ms), out);
             }
             NextAttempt::Exhausted(error) => self.finish_exhausted(error, out),
         }
     }
 
-    /// The same question to whoever gave the last answer, or a new search.
+    /// Calls the instance that gave the last answer, or selects a new one.
     pub(super) fn reask(
         &mut self,
         selection: &ReaskTarget,
@@ -83,7 +83,9 @@ impl RunMachine {
             Event::BlockStart {
                 block: Block::ToolCall { name, .. },
                 ..
-            } if !self.plan.module.manifest.tools.permits(&name) => self.finish_tool_denied(&name, now_ms, out),
+            } if !self.plan.module.manifest.tools.permits(&name) => {
+                self.finish_tool_denied(&name, now_ms, out)
+            }
             Event::Started { .. }
             | Event::BlockStart { .. }
             | Event::BlockDelta { .. }
@@ -96,13 +98,17 @@ impl RunMachine {
         }
     }
 
-    /// The first to speak is the one that is heard; the others are dropped at once.
+    /// The first attempt with output becomes the leader; the others are cancelled at once.
     fn lead(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
         let losers = self.calls.promote(number, now_ms);
-        out.extend(losers.into_iter().map(|attempt| Output::CancelAttempt { attempt }));
+        out.extend(
+            losers
+                .into_iter()
+                .map(|attempt| Output::CancelAttempt { attempt }),
+        );
     }
 
-    /// A stream that ends behind its finish is complete; any other was cut.
+    /// A stream that ends after its finish event is complete; any other was truncated.
     pub(super) fn on_stream_end(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
         match self.calls.truncation_error(number) {
             Some(error) => self.fail_attempt(number, error, now_ms, out),
@@ -115,13 +121,13 @@ impl RunMachine {
             match error {
                 _ if self.ended => return,
                 Some(error) => self.fail_attempt(number, error, now_ms, out),
-                // The answer is whole; only the connection was not closed.
+                // The answer is complete; only the connection was not closed.
                 None => self.finish_attempt(number, now_ms, out),
             }
         }
     }
 
-    /// An answer is whole. One that was stopped by a filter is no answer of this model's; another may give one.
+    /// Handles a complete answer. One stopped by a content filter counts as failed; another model may answer.
     fn finish_attempt(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
         let attempt = self.calls.attempt(number);
         if attempt.is_some_and(|attempt| attempt.finish == Some(FinishReason::ContentFilter)) {
@@ -132,19 +138,19 @@ impl RunMachine {
         self.complete(number, now_ms, out);
     }
 
-    /// The attempt is lost: go on with those that race with it, elsewhere, later, or end.
+    /// Fails an attempt: the run continues with concurrent attempts, a failover or a retry, or ends.
     fn fail_attempt(&mut self, number: u32, error: Error, now_ms: u64, out: &mut Vec<Output>) {
-        let Some(lost) = self.calls.fail(number, &error, now_ms) else {
+        let Some(failed) = self.calls.fail(number, &error, now_ms) else {
             return;
         };
         out.push(Output::CancelAttempt { attempt: number });
         self.notices.remove(&number);
-        self.failed_reply = match lost.was_leader {
+        self.failed_reply = match failed.was_leader {
             true => std::mem::take(&mut self.reply),
             false => String::new(),
         };
         self.needs_restart |= !self.failed_reply.is_empty();
-        if !lost.retryable {
+        if !failed.retryable {
             self.cancel_attempts(AttemptOutcome::Cancelled, now_ms, out);
             return self.finish_exhausted(error, out);
         }
@@ -159,16 +165,20 @@ impl RunMachine {
         }
     }
 
-    /// Hangs up on everyone; returns the text of the one that was heard.
+    /// Cancels all attempts; returns the text of the leader.
     pub(super) fn cancel_attempts(
         &mut self,
         outcome: AttemptOutcome,
         now_ms: u64,
         out: &mut Vec<Output>,
     ) -> Option<String> {
-        let heard = self.calls.leader().map(|_| std::mem::take(&mut self.reply));
+        let reply = self.calls.leader().map(|_| std::mem::take(&mut self.reply));
         let dropped = self.calls.cancel_all(outcome, now_ms);
-        out.extend(dropped.into_iter().map(|attempt| Output::CancelAttempt { attempt }));
-        heard
+        out.extend(
+            dropped
+                .into_iter()
+                .map(|attempt| Output::CancelAttempt { attempt }),
+        );
+        reply
     }
 }

@@ -1,44 +1,45 @@
-//! What a back-end warns of while it answers, kept for those who get the answer: each remark once, with a
-//! code of ours, and no more of them than anyone would read. Whoever gave an answer that was thrown away is
-//! not quoted.
+//! Warnings that a back-end sends during its answer, collected for the envelope: each one once, with a code
+//! of this project, and up to a maximum number. Warnings of discarded answers are dropped.
 
-use ir::event::Warning as Remark;
+use ir::event::Warning as BackendWarning;
 use module::Code;
 use serde_json::{Map, Value};
 
 use crate::limits;
 use crate::run::command::{Warning, warnings_annotation};
 
-/// The remarks of one attempt.
+/// The warnings of one attempt.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BackendWarnings {
-    kept: Vec<Remark>,
-    /// How many came when there was no more room.
+    kept: Vec<BackendWarning>,
+    /// Number of warnings above the maximum.
     omitted: u64,
 }
 
 impl BackendWarnings {
-    pub(super) fn add(&mut self, mut remark: Remark) {
-        let end = remark.message.floor_char_boundary(limits::BACKEND_WARNING_BYTES_MAX);
-        if end < remark.message.len() {
-            remark.message.truncate(end);
-            remark.message.push_str("...");
+    pub(super) fn add(&mut self, mut source: BackendWarning) {
+        let end = source
+            .message
+            .floor_char_boundary(limits::BACKEND_WARNING_BYTES_MAX);
+        if end < source.message.len() {
+            source.message.truncate(end);
+            source.message.push_str("...");
         }
-        if self.kept.contains(&remark) {
+        if self.kept.contains(&source) {
             return;
         }
         if self.kept.len() < limits::BACKEND_WARNINGS_MAX {
-            self.kept.push(remark);
+            self.kept.push(source);
         } else {
             self.omitted += 1;
         }
     }
 
-    /// As `_warnings`, if there is anything to tell.
+    /// As `_warnings`, if there are any.
     pub(super) fn annotations(&self) -> Map<String, Value> {
         let mut warnings: Vec<Warning> = self.kept.iter().map(warning).collect();
         if self.omitted > 0 {
-            let message = format!("the back-end made {} more remarks", self.omitted);
+            let message = format!("{} more warnings from the back-end", self.omitted);
             let mut rest = Warning::new(Code::W4001, message);
             rest.extra.insert(String::from("untold"), self.omitted.into());
             warnings.push(rest);
@@ -47,14 +48,14 @@ impl BackendWarnings {
     }
 }
 
-fn warning(remark: &Remark) -> Warning {
-    let code = match remark.code.as_str() {
+fn warning(source: &BackendWarning) -> Warning {
+    let code = match source.code.as_str() {
         ir::event::SHORTENED => Code::W2003,
         _ => Code::W4001,
     };
-    let mut warning = Warning::new(code, remark.message.clone());
+    let mut warning = Warning::new(code, source.message.clone());
     if code == Code::W4001 {
-        let reason = Value::from(remark.code.as_str());
+        let reason = Value::from(source.code.as_str());
         warning.extra.insert(String::from("reason"), reason);
     }
     warning

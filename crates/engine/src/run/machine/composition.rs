@@ -1,5 +1,5 @@
-//! A run that has steps before its own question: they are watched, and what they come to is the question,
-//! the answer or the end.
+//! The composition of a run, as the machine handles it: steps are reported as progress, and their outcome
+//! becomes the request, the answer or the error of the run.
 
 use module::compose::Outcome;
 use module::context::EMITTED_KEY;
@@ -7,15 +7,15 @@ use module::envelope::{CheckOptions, Envelope, RuntimeMeta, check_object};
 use serde_json::{Map, Value, json};
 
 use super::reply_policy::CompletedReply;
-use super::{RunMachine, Output};
-use crate::compose::{CompositionResult, CompositionEvent};
+use super::{Output, RunMachine};
+use crate::compose::{CompositionEvent, CompositionResult};
 use crate::gate::REVIEW_KEY;
 use crate::run::failure;
 
-/// Share of the work that the steps are, in percent.
+/// Progress when all steps have ended, in percent.
 const STEPS_PERCENT: usize = 90;
 
-/// What the steps leave for the end of the run.
+/// What the steps add to the terminal event of the run.
 #[derive(Debug, Default)]
 pub(super) struct StepSummary {
     usage: Vec<Value>,
@@ -25,7 +25,12 @@ pub(super) struct StepSummary {
 }
 
 impl RunMachine {
-    pub(super) fn on_composition_event(&mut self, prepared: CompositionEvent, now_ms: u64, out: &mut Vec<Output>) {
+    pub(super) fn on_composition_event(
+        &mut self,
+        prepared: CompositionEvent,
+        now_ms: u64,
+        out: &mut Vec<Output>,
+    ) {
         if !std::mem::replace(&mut self.preparing, false) {
             return;
         }
@@ -65,7 +70,7 @@ impl RunMachine {
                     attempts: &[],
                     reasks: self.agains,
                 };
-                // Nobody can be asked for what the steps have made; the gate may still mark it.
+                // An answer built from steps cannot be reasked; the gate may still annotate it.
                 self.plan.reply_policy.evaluate(&mut envelope, &done);
                 self.finish_with(envelope, None, out);
             }
@@ -76,8 +81,12 @@ impl RunMachine {
         }
     }
 
-    /// What the steps used, warned of and handed on belongs to the end.
-    pub(super) fn merge_step_summary(&mut self, envelope: &mut Envelope, usage: Option<Value>) -> Option<Value> {
+    /// Adds the usage, warnings, review reasons and emitted context of the steps to the envelope.
+    pub(super) fn merge_step_summary(
+        &mut self,
+        envelope: &mut Envelope,
+        usage: Option<Value>,
+    ) -> Option<Value> {
         let Some(aside) = self.step_summary.take().map(|aside| *aside) else {
             return usage;
         };
@@ -106,7 +115,7 @@ impl RunMachine {
     }
 }
 
-/// What a person has to look at in a step, a person has to look at in the whole.
+/// A review that a step requires is required for the composed run.
 fn add_review(annotations: &mut Map<String, Value>, reasons: Vec<String>) {
     let review = annotations
         .entry(REVIEW_KEY)
@@ -116,7 +125,7 @@ fn add_review(annotations: &mut Map<String, Value>, reasons: Vec<String>) {
     }
 }
 
-/// The sum of all parts; a count that one of them does not know is unknown.
+/// The sum of all parts; a count that is unknown in one part is unknown in the sum.
 fn total(parts: impl IntoIterator<Item = Value>) -> Value {
     let parts: Vec<Value> = parts.into_iter().collect();
     let sum = |key: &str| -> Option<u64> {

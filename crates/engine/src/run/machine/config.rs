@@ -1,4 +1,4 @@
-//! What a machine is told before it starts.
+//! Configuration of the machine of one run.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use module::stream::{Projector, ProjectorOptions};
 use serde_json::{Map, Value};
 
 use super::reply_policy::ReplyPolicy;
-use crate::run::command::{RunMode, OnDisconnect, Warning, warnings_annotation};
+use crate::run::command::{OnDisconnect, RunMode, Warning, warnings_annotation};
 use crate::run::preface::Preface;
 use crate::settings::Settings;
 
-/// How far an earlier server came with a run, as its clients know it.
+/// What an earlier server has sent of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentProgress {
-    /// The number of the last chunk.
+    /// Sequence number of the last chunk.
     pub last_seq: u64,
     pub percent: u8,
 }
@@ -30,29 +30,29 @@ pub struct MachineConfig {
     pub progress: bool,
     pub chunk_type: Option<ChunkType>,
     pub warnings: Vec<Warning>,
-    /// Ends the run earlier than the module would.
+    /// Time limit of the run, if shorter than the module's.
     pub timeout_ms: Option<u64>,
-    /// The caller's place in a trace.
+    /// The caller's trace context.
     pub trace: Option<TraceContext>,
     pub settings: Arc<Settings>,
-    /// What happens behind an answer.
+    /// Decides after a complete answer.
     pub reply_policy: Arc<dyn ReplyPolicy>,
-    /// Whether steps come before the run's own question.
+    /// Whether a composition precedes the module's own request.
     pub prepares: bool,
-    /// What clients have of this run from an earlier server.
+    /// What clients have received from an earlier server.
     pub inherited: Option<SentProgress>,
-    /// What was done before the machine starts.
+    /// Result of the preparation that precedes the machine.
     pub preface: Preface,
 }
 
 impl MachineConfig {
-    /// Goes on behind what clients already have.
+    /// Continues after what clients already have.
     pub(super) fn projector(&self) -> Projector {
         let mut options = ProjectorOptions::from(&self.module.manifest.response);
         options.chunk_type = self.chunk_type.unwrap_or(options.chunk_type);
         match self.inherited {
             None => Projector::new(options),
-            Some(heard) => Projector::after(options, heard.last_seq),
+            Some(sent) => Projector::after(options, sent.last_seq),
         }
     }
 
@@ -62,7 +62,7 @@ impl MachineConfig {
             .map_or(own_ms, |timeout_ms| timeout_ms.min(own_ms))
     }
 
-    /// `_warnings`, if there is anything to warn of.
+    /// `_warnings`, if there are any.
     pub(super) fn warnings(&self) -> Map<String, Value> {
         warnings_annotation(&self.warnings)
     }

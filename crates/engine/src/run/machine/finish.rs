@@ -1,5 +1,5 @@
-//! How a run ends: with an answer that keeps the contract, with one that does not, or with an error of the
-//! runtime's own. Exactly one last chunk comes out of here.
+//! How a run ends: with a valid answer, an invalid one, or an error of the runtime. Exactly one terminal
+//! chunk is emitted here.
 
 use ir::Error;
 use ir::event::FinishReason;
@@ -9,15 +9,15 @@ use module::stream::{Chunk, Recovery};
 use serde_json::{Map, Value};
 
 use super::reply_policy::{CompletedReply, ReplyDecision};
-use super::{RunMachine, Output};
+use super::{Output, RunMachine};
 use crate::gate::REVIEW_KEY;
 use crate::limits;
 use crate::run::command::{RunMode, warnings_annotation};
-use crate::run::record::AttemptOutcome;
 use crate::run::failure;
+use crate::run::record::AttemptOutcome;
 
 impl RunMachine {
-    /// The attempt has given its whole answer.
+    /// The attempt has given a complete answer.
     pub(super) fn complete(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
         let Some(won) = self.calls.complete(number, now_ms) else {
             return;
@@ -66,21 +66,22 @@ impl RunMachine {
         }
     }
 
-    /// There is nobody left to ask. An answer that is at hand is better than none.
+    /// No back-end is left. The fallback answer is used if there is one.
     pub(super) fn finish_exhausted(&mut self, search: Error, out: &mut Vec<Output>) {
         if let Some(standing) = self.fallback.take() {
             let (envelope, usage) = *standing;
             return self.finish_with(envelope, usage, out);
         }
-        // What the last back-end said tells more than that there is no other.
+        // The error of the last back-end is more specific than the failed search.
         let error = self.calls.take_last_error().unwrap_or(search);
         let reply = std::mem::take(&mut self.failed_reply);
-        let body = failure::from_upstream_error(&error, !reply.is_empty(), self.plan.mode, &self.plan.settings);
+        let body =
+            failure::from_upstream_error(&error, !reply.is_empty(), self.plan.mode, &self.plan.settings);
         self.fail(body, Some(&reply), out);
     }
 
     pub(super) fn finish_timed_out(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        let heard = self.cancel_attempts(AttemptOutcome::Cancelled, now_ms, out);
+        let reply = self.cancel_attempts(AttemptOutcome::Cancelled, now_ms, out);
         if let Some(standing) = self.fallback.take() {
             let (envelope, usage) = *standing;
             return self.finish_with(envelope, usage, out);
@@ -90,8 +91,9 @@ impl RunMachine {
             RunMode::Sync => Code::E2002,
             RunMode::Stream => Code::E2011,
         };
-        let body = ErrorBody::new(code, format!("no end after {limit_ms} ms")).detail("allowed_ms", limit_ms);
-        let reply = heard.unwrap_or_else(|| std::mem::take(&mut self.failed_reply));
+        let body =
+            ErrorBody::new(code, format!("timed out after {limit_ms} ms")).detail("allowed_ms", limit_ms);
+        let reply = reply.unwrap_or_else(|| std::mem::take(&mut self.failed_reply));
         self.fail(body, Some(&reply), out);
     }
 
@@ -100,7 +102,8 @@ impl RunMachine {
         self.fail(ErrorBody::new(Code::E2010, message), reply.as_deref(), out);
     }
 
-    /// A tool that the module does not allow was called: nobody will carry it out, and no other model may try.
+    /// The model called a tool that the module does not allow: it is not executed, and no other model is
+    /// tried.
     pub(super) fn finish_tool_denied(&mut self, tool: &str, now_ms: u64, out: &mut Vec<Output>) {
         let reply = self.cancel_attempts(AttemptOutcome::Cancelled, now_ms, out);
         let message = format!("the model called the tool `{tool}`, which the module does not allow");
@@ -110,7 +113,7 @@ impl RunMachine {
         self.fail(body, reply.as_deref(), out);
     }
 
-    /// Ends with an error of the runtime's own and with what there is of the data.
+    /// Ends with an error of the runtime and the partial data.
     pub(super) fn fail(&mut self, body: ErrorBody, reply: Option<&str>, out: &mut Vec<Output>) {
         let partial = self.partial(reply);
         self.end(failure::failure(body, partial), None, out);
@@ -127,7 +130,7 @@ impl RunMachine {
         (allowed && !partial.is_empty()).then_some(partial)
     }
 
-    /// Ends with an envelope that was judged: what clients have becomes its data.
+    /// Ends with a checked envelope: the streamed data is completed to its data.
     pub(super) fn finish_with(&mut self, envelope: Envelope, usage: Option<Value>, out: &mut Vec<Output>) {
         if self.plan.mode == RunMode::Stream
             && let Some(data) = envelope.data()
@@ -148,9 +151,12 @@ impl RunMachine {
             let trace_id = Value::from(trace.trace_id());
             envelope.meta.more.insert(String::from("trace_id"), trace_id);
         }
-        add_warnings(&mut envelope.annotations, warnings_annotation(&self.plan.preface.warnings));
+        add_warnings(
+            &mut envelope.annotations,
+            warnings_annotation(&self.plan.preface.warnings),
+        );
         let recovery = self.recovery(code.as_deref());
-        // Only an error chunk says whose it is.
+        // Only an error chunk carries the run id.
         let run = match code {
             Some(_) => self.plan.run.to_string(),
             None => String::new(),
@@ -164,12 +170,12 @@ impl RunMachine {
         self.ended = true;
     }
 
-    /// Only a stream that broke off has a place to go on from.
+    /// Only an interrupted stream has a resume point.
     fn recovery(&self, code: Option<&str>) -> Option<Recovery> {
-        let broke_off = [Code::E2010, Code::E2011]
+        let interrupted = [Code::E2010, Code::E2011]
             .iter()
             .any(|known| code == Some(known.as_str()));
-        if self.plan.mode == RunMode::Sync || !broke_off {
+        if self.plan.mode == RunMode::Sync || !interrupted {
             return None;
         }
         let mut recovery = Recovery::after(
@@ -181,7 +187,7 @@ impl RunMachine {
         Some(recovery)
     }
 
-    /// `provider/model`, with the name the model gave itself if it gave one.
+    /// `provider/model`, with the model named in the response if there is one.
     fn label(&self, member: usize, model: Option<&str>) -> String {
         let candidate = &self.calls.dispatch().fleet().candidates()[member];
         let model = model.or(candidate.model.as_deref()).unwrap_or(&candidate.name);
@@ -200,7 +206,7 @@ pub(super) fn add_warnings(annotations: &mut Map<String, Value>, warnings: Map<S
     }
 }
 
-/// Why a person has to look at the answer, if the gate says so.
+/// The reasons for a review, if the gate requires one.
 fn review(envelope: &Envelope) -> Option<String> {
     let reasons = envelope.annotations.get(REVIEW_KEY)?.get("reasons")?.as_array()?;
     let reasons: Vec<&str> = reasons.iter().filter_map(Value::as_str).collect();

@@ -1,17 +1,17 @@
-//! A run as a pure state machine: what has happened goes in, what is to be done comes out. No clock, no
-//! channel, no task; time is a number of milliseconds since the run began, so a test can live through
-//! hours in no time.
+//! A run as a pure state machine: inputs are events that have happened, outputs are actions to execute. It
+//! has no clock, channel or task; time is passed as milliseconds since the start of the run, so tests
+//! simulate hours.
 //!
-//! What it keeps: every numbered chunk continues the one before it; exactly one last chunk, and nothing
-//! behind it; a back-end that dies after it was heard is replaced behind a snapshot; of several that are
-//! asked at once, one is heard.
+//! Invariants: every numbered chunk continues the previous one; there is exactly one terminal chunk, and
+//! nothing follows it; a back-end that fails after output is replaced after a snapshot; of concurrent
+//! attempts, one is the leader.
 
-mod reply_policy;
 mod attempts;
-mod finish;
 mod backend_warnings;
-mod config;
 mod composition;
+mod config;
+mod finish;
+mod reply_policy;
 #[cfg(test)]
 mod tests;
 
@@ -23,12 +23,12 @@ use module::envelope::Envelope;
 use module::stream::{Chunk, Progress, Projector};
 use serde_json::Value;
 
-pub use reply_policy::{AcceptAll, Reask, CompletedReply, ReplyPolicy, ReplyDecision, ReaskTarget};
-pub use config::{SentProgress, MachineConfig};
+pub use config::{MachineConfig, SentProgress};
+pub use reply_policy::{AcceptAll, CompletedReply, Reask, ReaskTarget, ReplyDecision, ReplyPolicy};
 
 use self::backend_warnings::BackendWarnings;
 use self::composition::StepSummary;
-use super::command::{RunMode, OnDisconnect};
+use super::command::{OnDisconnect, RunMode};
 use super::record::Trace;
 use super::subscription::opening_meta;
 use crate::attempts::Attempts;
@@ -42,39 +42,39 @@ use crate::route::{Explanation, Policy};
 #[expect(clippy::large_enum_variant, reason = "one exists at a time, on the stack")]
 pub enum Input {
     Start,
-    /// The steps before the run's own question said something.
+    /// An event of the composition.
     Composition(CompositionEvent),
-    /// An open attempt said something.
+    /// An event of an open attempt.
     Event {
         attempt: u32,
         event: Event,
     },
-    /// An open attempt's stream is over.
+    /// The stream of an open attempt has ended.
     Ended {
         attempt: u32,
     },
-    /// The time that [`Machine::next_wake_ms`] named has come. Earlier ticks do no harm.
+    /// The time of [`RunMachine::next_wake_ms`] is reached. Earlier ticks are harmless.
     Tick,
-    /// At least one reader is there.
+    /// There is at least one reader.
     Joined,
-    /// The last reader is gone.
+    /// The last reader has left.
     Left,
     Cancel,
 }
 
-/// What is to be done.
+/// An action to execute.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are the large one")]
 pub enum Output {
-    /// Begin the steps that come before the run's own question; they end by themselves, or with the run.
+    /// Start the composition; it ends by itself or with the run.
     StartComposition,
-    /// Begin an attempt on this member of the fleet; its events come as inputs.
+    /// Start an attempt on this member of the fleet; its events become inputs.
     StartAttempt {
         attempt: u32,
         member: usize,
         request: Arc<Request>,
     },
-    /// Send a copy that nobody waits for; it ends by itself.
+    /// Send a mirrored request; it ends by itself.
     Mirror {
         lease: InFlightGuard,
         request: Arc<Request>,
@@ -84,11 +84,11 @@ pub enum Output {
         attempt: u32,
     },
     Emit(Chunk),
-    /// The last chunk. The code says how a failed run failed.
+    /// The terminal chunk. `code` is the error code of a failed run.
     Finish {
         last: Box<Chunk>,
         code: Option<String>,
-        /// Why a person has to look at it.
+        /// The reason for a review, if one is required.
         review: Option<String>,
     },
 }
@@ -97,26 +97,26 @@ pub enum Output {
 pub struct RunMachine {
     plan: MachineConfig,
     calls: Attempts,
-    /// Why the first plan was what it was, in fleets small enough to tell.
+    /// Explanation of the first route plan, for small fleets.
     explanation: Option<Explanation>,
     projector: Projector,
-    /// The text so far of the attempt that is heard, word for word.
+    /// The unmodified text of the leader so far.
     reply: String,
-    /// The text of the last attempt that was lost, as far as the end may have to speak of it.
+    /// The text of the last failed attempt, for the partial data of a failure.
     failed_reply: String,
-    /// What open attempts have remarked, by their number.
+    /// Warnings of open attempts, by attempt number.
     notices: BTreeMap<u32, BackendWarnings>,
-    /// The projector holds text of an attempt that is over.
+    /// The projector contains text of an attempt that has ended.
     needs_restart: bool,
-    /// When the first text came that may still be buffered.
+    /// When the first text arrived that may still be buffered.
     unflushed_since: Option<u64>,
-    /// An answer that stands if no better one comes.
+    /// The answer that is used if a reask yields none.
     fallback: Option<Box<(Envelope, Option<Value>)>>,
     agains: u32,
-    /// The steps are under way.
+    /// The composition is running.
     preparing: bool,
     step_summary: Option<Box<StepSummary>>,
-    /// How far the run has come; it never falls, whichever server says it.
+    /// Progress; it never decreases, not even after recovery.
     percent: u8,
     audience: Readers,
     ended: bool,
@@ -125,7 +125,7 @@ pub struct RunMachine {
 impl RunMachine {
     pub fn new(plan: MachineConfig, dispatch: BackendSelector) -> Self {
         let projector = plan.projector();
-        let percent = plan.inherited.map_or(0, |heard| heard.percent);
+        let percent = plan.inherited.map_or(0, |sent| sent.percent);
         Self {
             plan,
             calls: Attempts::new(dispatch),
@@ -146,7 +146,7 @@ impl RunMachine {
         }
     }
 
-    /// Whether clients read it piece by piece.
+    /// Whether clients read it as a stream.
     pub fn streams(&self) -> bool {
         self.plan.mode == RunMode::Stream
     }
@@ -155,7 +155,7 @@ impl RunMachine {
         self.ended
     }
 
-    /// Every attempt that is over, and what led to it.
+    /// Every attempt that has ended, and its routing.
     pub fn trace(&self) -> Trace {
         let dispatch = self.calls.dispatch();
         let mut attempts = self.calls.records().to_vec();
@@ -195,7 +195,7 @@ impl RunMachine {
         }
     }
 
-    /// When the machine wants to be woken if nothing else happens.
+    /// When the next tick is due if no other input arrives.
     pub fn next_wake_ms(&self) -> Option<u64> {
         if self.ended {
             return None;
@@ -215,13 +215,13 @@ impl RunMachine {
     fn start(&mut self, now_ms: u64, out: &mut Vec<Output>) {
         if self.plan.mode == RunMode::Stream {
             if self.plan.preface.opened {
-                // The first chunk is out already.
+                // The first chunk was sent already.
             } else if self.plan.inherited.is_none() {
                 let annotations = self.plan.warnings();
                 out.push(Output::Emit(Chunk::Meta {
                     session_id: self.plan.run.to_string(),
                     resume_from_seq: None,
-                    meta: opening_meta("the answer is on its way"),
+                    meta: opening_meta("run started"),
                     annotations,
                 }));
             } else {
@@ -239,7 +239,7 @@ impl RunMachine {
         self.begin(now_ms, out);
     }
 
-    /// Asks the run's own question.
+    /// Starts the first attempt of the module's own request.
     fn begin(&mut self, now_ms: u64, out: &mut Vec<Output>) {
         let dispatch = self.calls.dispatch_mut();
         if dispatch.fleet().candidates().len() <= limits::EXPLAINED_MAX {
@@ -257,7 +257,7 @@ impl RunMachine {
             return self.finish_timed_out(now_ms, out);
         }
         if self.abandon_at_ms().is_some_and(|end| now_ms >= end) {
-            return self.finish_cancelled("nobody listened any more", now_ms, out);
+            return self.finish_cancelled("cancelled: no reader within the grace period", now_ms, out);
         }
         self.expire_attempts(now_ms, out);
         if self.ended {
@@ -277,7 +277,7 @@ impl RunMachine {
         }
     }
 
-    /// The machine's time begins behind the preface, the run's does not.
+    /// The time of the machine starts after the preface, the time of the run before it.
     fn deadline_ms(&self) -> u64 {
         self.limit_ms().saturating_sub(self.plan.preface.took_ms)
     }
@@ -285,8 +285,8 @@ impl RunMachine {
     /// How long the run may take.
     fn limit_ms(&self) -> u64 {
         let limit_ms = self.plan.deadline_ms();
-        let asked = self.calls.request().timeout_ms;
-        asked.map_or(limit_ms, |asked| asked.min(limit_ms))
+        let requested = self.calls.request().timeout_ms;
+        requested.map_or(limit_ms, |requested| requested.min(limit_ms))
     }
 
     fn emit(&mut self, out: &mut Vec<Output>, project: impl FnOnce(&mut Projector, &mut Vec<Chunk>)) {
@@ -305,7 +305,7 @@ impl RunMachine {
         }
     }
 
-    /// Until when the run goes on with nobody there.
+    /// When a run without readers is abandoned.
     fn abandon_at_ms(&self) -> Option<u64> {
         let grace_ms = self.plan.settings.resume_grace_ms;
         let returns = self.plan.mode == RunMode::Stream && self.plan.on_disconnect == OnDisconnect::Keep;
@@ -318,10 +318,10 @@ impl RunMachine {
     }
 }
 
-/// Whether anyone listens.
+/// Whether the run has readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Readers {
-    /// Nobody has come yet. Whoever started the run is about to.
+    /// No reader has joined yet; the caller that started the run is expected to.
     Expected,
     Here,
     Gone {

@@ -1,5 +1,5 @@
-//! What happens behind an answer that was given in full: it stands, or it is asked for again. The machine
-//! knows only this question; gates and second questions are answers to it.
+//! The reply policy: decides after a complete answer whether to accept it or to reask. The machine depends on
+//! this trait only; gates and reasks implement it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,53 +9,53 @@ use module::envelope::Envelope;
 
 use crate::run::record::AttemptRecord;
 
-/// What is known when an answer is complete.
+/// A complete answer and its context.
 #[derive(Debug)]
 pub struct CompletedReply<'a> {
-    /// What was asked.
+    /// The request that was sent.
     pub request: &'a Arc<Request>,
-    /// The answer, word for word.
+    /// The unmodified text of the answer.
     pub reply: &'a str,
-    /// The call that gave it, last of all that were made.
+    /// All attempts of the run; the last one gave the answer.
     pub attempts: &'a [AttemptRecord],
-    /// How many answers were thrown away before this one.
+    /// Number of earlier answers that were not accepted.
     pub reasks: u32,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReplyDecision {
-    /// The envelope stands as it is.
+    /// Accept the envelope.
     End,
     Again(Reask),
 }
 
-/// Ask once more. If nobody can be asked, or nobody can answer, the envelope at hand stands.
+/// Reask. If no back-end is available or none answers, the current envelope is the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reask {
     pub selection: ReaskTarget,
-    /// For the trace and for those who watch.
+    /// For the trace and for progress events.
     pub reason: String,
-    /// Another request in place of the one before.
+    /// Replaces the previous request if set.
     pub request: Option<Arc<Request>>,
 }
 
-/// Who is asked.
+/// Which back-end is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReaskTarget {
-    /// Whoever the policy chooses.
+    /// Any back-end, chosen by the routing policy.
     Any,
-    /// The same instance, if it can be called; else any.
+    /// The same instance if it is available, else any.
     Same,
-    /// This back-end and no other.
+    /// Only this back-end.
     Named(String),
 }
 
 pub trait ReplyPolicy: Send + Sync + fmt::Debug {
-    /// May mark the envelope. The machine never asks for more than a few answers, whatever is said here.
+    /// May annotate the envelope. The machine limits the number of reasks.
     fn evaluate(&self, envelope: &mut Envelope, done: &CompletedReply<'_>) -> ReplyDecision;
 }
 
-/// Takes every answer as it is.
+/// Accepts every answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AcceptAll;
 

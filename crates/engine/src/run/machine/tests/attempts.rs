@@ -38,7 +38,7 @@ fn usage() -> Usage {
 }
 
 #[test]
-fn a_lone_back_end_is_asked_again_after_a_pause_and_only_so_often() {
+fn single_back_end_is_retried_with_backoff_up_to_the_limit() {
     let mut sim = Sim::with(&in_order(1), plan());
     sim.fail(ErrorKind::Upstream);
     assert_eq!(sim.opened, [0], "not at once");
@@ -50,14 +50,17 @@ fn a_lone_back_end_is_asked_again_after_a_pause_and_only_so_often() {
     sim.fail(ErrorKind::Upstream);
     assert_eq!(sim.code(), "E4001");
     let roles: Vec<AttemptRole> = sim.trace().attempts.iter().map(|attempt| attempt.role).collect();
-    assert_eq!(roles, [AttemptRole::First, AttemptRole::Retry, AttemptRole::Retry]);
+    assert_eq!(
+        roles,
+        [AttemptRole::First, AttemptRole::Retry, AttemptRole::Retry]
+    );
 }
 
 #[test]
-fn others_come_first_and_a_full_one_is_waited_for_only_when_nobody_else_is_left() {
+fn rate_limited_back_end_is_retried_only_after_all_others() {
     let mut sim = Sim::with(&in_order(2), plan());
     sim.fail_with(limited(3_000));
-    assert_eq!(sim.opened, [0, 1], "another one is asked at once");
+    assert_eq!(sim.opened, [0, 1], "another one is called at once");
     sim.fail(ErrorKind::Auth);
     sim.pass(2_999);
     assert_eq!(sim.opened, [0, 1], "a refused key is not tried again");
@@ -69,7 +72,7 @@ fn others_come_first_and_a_full_one_is_waited_for_only_when_nobody_else_is_left(
 }
 
 #[test]
-fn a_pause_beyond_the_deadline_is_not_begun() {
+fn backoff_beyond_the_deadline_fails_at_once() {
     let mut sim = Sim::with(&in_order(1), plan());
     sim.fail_with(limited(400_000));
     assert_eq!(sim.code(), "E4002");
@@ -78,9 +81,9 @@ fn a_pause_beyond_the_deadline_is_not_begun() {
     assert_eq!(details["upstream_status"], 429);
 }
 
-/// What was said before the pause stays with the clients until the next attempt takes it back.
+/// Text sent before the backoff stays with the clients until the next attempt resets it.
 #[test]
-fn a_cut_stream_is_taken_back_when_the_next_attempt_begins() {
+fn truncated_stream_is_reset_when_the_next_attempt_starts() {
     let mut sim = Sim::with(&in_order(1), plan());
     sim.text(REPLY.get(..100).unwrap());
     sim.ended();
@@ -94,7 +97,7 @@ fn a_cut_stream_is_taken_back_when_the_next_attempt_begins() {
 }
 
 #[test]
-fn a_model_that_refuses_is_not_asked_elsewhere() {
+fn refusal_excludes_back_ends_with_the_same_model() {
     let mut list = members(3);
     list[1].candidate.model = Some(String::from("m0"));
     for (place, member) in (0..).zip(&mut list) {
@@ -115,11 +118,11 @@ fn a_model_that_refuses_is_not_asked_elsewhere() {
         },
     );
     sim.ended();
-    assert_eq!(sim.code(), "E2004", "a filtered answer is none");
+    assert_eq!(sim.code(), "E2004", "a filtered answer is a failure");
 }
 
 #[test]
-fn what_nobody_can_do_is_refused_before_any_call() {
+fn unsupported_feature_fails_before_any_attempt() {
     let mut member = Member::with_all_features(upstream("blind"));
     member.candidate.features.remove(&Feature::ImageInput);
     let missing = Member::unavailable(members(1).remove(0).candidate, "OPENAI_API_KEY is not set");
@@ -128,9 +131,9 @@ fn what_nobody_can_do_is_refused_before_any_call() {
         HostPolicy::default(),
         Settings::default(),
     ));
-    let mut asked = ir::Request::clone(&request());
-    asked.requirements.required_features.insert(Feature::ImageInput);
-    let sim = Sim::asking(Arc::new(asked), &fleet, plan(), 0);
+    let mut request = ir::Request::clone(&request());
+    request.requirements.required_features.insert(Feature::ImageInput);
+    let sim = Sim::asking(Arc::new(request), &fleet, plan(), 0);
     assert_eq!(sim.opened, [0; 0]);
     assert_eq!(sim.code(), "E4011");
     let rejected = &sim.assemble().envelope["error"]["details"]["rejected"];
@@ -139,7 +142,7 @@ fn what_nobody_can_do_is_refused_before_any_call() {
 }
 
 #[test]
-fn every_stage_has_its_own_patience() {
+fn every_stage_has_its_own_timeout() {
     let mut settings = Settings::default();
     settings.retry.same_max = 0;
     settings.timeouts.first_byte_ms = 1_000;
@@ -151,12 +154,12 @@ fn every_stage_has_its_own_patience() {
     assert_eq!(sim.opened, [0, 1], "no first byte");
     sim.text("{");
     sim.pass(400);
-    assert_eq!(sim.opened, [0, 1, 2], "fell silent");
+    assert_eq!(sim.opened, [0, 1, 2], "stalled");
     for _ in 0..10 {
         sim.text(" ");
         sim.pass(200);
     }
-    assert_eq!(sim.code(), "E2011", "never came to an end");
+    assert_eq!(sim.code(), "E2011", "total timeout");
     let phases: Vec<String> = sim
         .trace()
         .attempts
@@ -166,15 +169,15 @@ fn every_stage_has_its_own_patience() {
     assert_eq!(
         phases,
         [
-            "the back-end said nothing",
-            "the back-end fell silent",
-            "the back-end did not come to an end"
+            "no response from the back-end",
+            "back-end stream stalled",
+            "attempt exceeded its total timeout"
         ]
     );
 }
 
 #[test]
-fn of_two_that_race_the_first_to_speak_is_heard_and_the_other_dropped_at_once() {
+fn first_hedge_with_output_leads_and_the_other_is_cancelled() {
     let mut sim = Sim::with(&hedged(3, 2), plan());
     let first = sim.latest();
     sim.pass(49);
@@ -186,7 +189,7 @@ fn of_two_that_race_the_first_to_speak_is_heard_and_the_other_dropped_at_once() 
     let second = sim.latest();
     sim.text(REPLY);
     assert_eq!(sim.open, [(second, sim.opened[1])]);
-    // The loser's words come too late.
+    // Events of the cancelled attempt are ignored.
     sim.event(first, Event::text(0, "nonsense"));
     sim.event(second, Event::Usage { usage: usage() });
     sim.finish(FinishReason::Stop);
@@ -205,7 +208,7 @@ fn of_two_that_race_the_first_to_speak_is_heard_and_the_other_dropped_at_once() 
 }
 
 #[test]
-fn a_racer_that_fails_leaves_the_race_to_the_other() {
+fn failed_attempt_leaves_its_hedge_running() {
     let mut sim = Sim::with(&hedged(2, 2), plan());
     let first = sim.latest();
     sim.pass(50);
@@ -218,7 +221,7 @@ fn a_racer_that_fails_leaves_the_race_to_the_other() {
 }
 
 #[test]
-fn a_cancelled_attempt_has_no_usage_but_an_estimate() {
+fn cancelled_attempt_has_an_estimate_instead_of_usage() {
     let mut sim = Sim::with(&once_each(1), plan());
     sim.event(sim.latest(), Event::Usage { usage: usage() });
     sim.text(REPLY.get(..80).unwrap());
@@ -234,7 +237,7 @@ fn a_cancelled_attempt_has_no_usage_but_an_estimate() {
 }
 
 #[test]
-fn reports_of_usage_replace_each_other_and_never_add_up() {
+fn usage_reports_replace_each_other() {
     let mut sim = Sim::with(&once_each(1), plan());
     let early = Usage {
         input_tokens: Some(5),
@@ -249,8 +252,8 @@ fn reports_of_usage_replace_each_other_and_never_add_up() {
 }
 
 #[test]
-fn the_same_seed_leads_the_same_way() {
-    let way = || {
+fn same_seed_gives_the_same_attempts() {
+    let attempts = || {
         let fleet = with_policy(5, Policy::WeightedRandom, Settings::default());
         let mut sim = Sim::with(
             &fleet,
@@ -268,5 +271,5 @@ fn the_same_seed_leads_the_same_way() {
         }
         (sim.opened.clone(), sim.now_ms)
     };
-    assert_eq!(way(), way());
+    assert_eq!(attempts(), attempts());
 }

@@ -1,11 +1,11 @@
-//! What back-ends remark, as whoever gets the answer hears of it.
+//! Back-end warnings in the envelope of the answer.
 
 use ir::event::FinishReason;
 use ir::{ErrorKind, Event};
 use module::stream::Chunk;
 
-use super::reask::judged;
 use super::attempts::in_order;
+use super::reask::judged;
 use super::{REPLY, Sim, plan};
 use crate::run::command::RunMode;
 use crate::run::machine::{MachineConfig, ReaskTarget};
@@ -32,7 +32,7 @@ fn warned(sim: &Sim) -> Vec<String> {
 }
 
 #[test]
-fn what_the_answering_back_end_remarks_is_told_once() {
+fn warnings_of_the_answering_back_end_are_deduplicated() {
     for mode in [RunMode::Stream, RunMode::Sync] {
         let mut sim = Sim::with(&in_order(2), MachineConfig { mode, ..plan() });
         sim.event(sim.latest(), remark("adapted", "not of the one that answers"));
@@ -57,7 +57,7 @@ fn what_the_answering_back_end_remarks_is_told_once() {
 }
 
 #[test]
-fn a_back_end_that_never_stops_remarking_is_cut_off_and_counted() {
+fn excess_warnings_are_counted() {
     let mut sim = Sim::with(&in_order(1), plan());
     for number in 0..1_000 {
         sim.event(
@@ -70,12 +70,12 @@ fn a_back_end_that_never_stops_remarking_is_cut_off_and_counted() {
     let warned = warned(&sim);
     assert_eq!(warned.len(), 17);
     assert!(warned.iter().all(|entry| entry.len() < 1_100));
-    assert_eq!(warned[16], "W4001 - the back-end made 984 more remarks");
+    assert_eq!(warned[16], "W4001 - 984 more warnings from the back-end");
 }
 
-/// The answer at hand keeps its own remarks when a better one cannot be had.
+/// The fallback answer keeps its own warnings when a reask yields no answer.
 #[test]
-fn a_standing_answer_keeps_its_remarks() {
+fn fallback_answer_keeps_its_warnings() {
     let mut sim = Sim::with(&in_order(1), judged(ReaskTarget::Same, 1));
     sim.event(sim.latest(), remark("adapted", "of the first answer"));
     sim.text(REPLY);

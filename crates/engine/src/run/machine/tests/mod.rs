@@ -1,9 +1,9 @@
-//! Runs under simulated time: whole days pass in a loop.
+//! Runs under simulated time.
 
-mod reask;
 mod attempts;
 mod backend_warnings;
 mod preparation;
+mod reask;
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use module::{FileMap, Module, load};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{AcceptAll, Input, RunMachine, Output, MachineConfig};
+use super::{AcceptAll, Input, MachineConfig, Output, RunMachine};
 use crate::fleet::test_fleet::once_each;
 use crate::fleet::{BackendSelector, Fleet};
-use crate::run::command::{RunMode, OnDisconnect};
+use crate::run::command::{OnDisconnect, RunMode};
 use crate::run::record::Trace;
 
 const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"Wörter and \"quotes\"","n":3,"list":["a","b"],"deep":{"text":"日本"}}}"#;
@@ -63,7 +63,7 @@ fn request() -> Arc<Request> {
     Arc::new(Request::chat("req", chat))
 }
 
-/// A machine, the time, and everything that came out.
+/// A machine, the simulated time, and everything that was emitted.
 struct Sim {
     machine: RunMachine,
     now_ms: u64,
@@ -104,7 +104,7 @@ impl Sim {
         let mut outputs = Vec::new();
         self.machine.step(input, self.now_ms, &mut outputs);
         for output in outputs {
-            assert!(self.finishes.is_empty(), "{output:?} came behind the end");
+            assert!(self.finishes.is_empty(), "{output:?} after the terminal chunk");
             match output {
                 Output::StartAttempt { attempt, member, .. } => {
                     self.open.push((attempt, member));
@@ -129,7 +129,7 @@ impl Sim {
         }
     }
 
-    /// The attempt that was begun last; 0 where none is open.
+    /// The attempt that was started last; 0 if none is open.
     fn latest(&self) -> u32 {
         self.open.last().map_or(0, |(number, _)| *number)
     }
@@ -164,11 +164,11 @@ impl Sim {
         self.event(self.latest(), Event::Error { error });
     }
 
-    /// Lets time pass, waking the machine whenever it asks for it.
+    /// Advances the time, with a tick whenever one is due.
     fn pass(&mut self, ms: u64) {
         let end = self.now_ms + ms;
         while let Some(wake) = self.machine.next_wake_ms().filter(|wake| *wake <= end) {
-            assert!(wake >= self.now_ms, "the machine wants to be woken in the past");
+            assert!(wake >= self.now_ms, "a tick was due in the past");
             self.now_ms = wake;
             self.step(Input::Tick);
         }
@@ -199,7 +199,7 @@ fn expected_data() -> Value {
 }
 
 #[test]
-fn a_reply_becomes_chunks_that_add_up_to_the_envelope() {
+fn chunks_of_a_reply_fold_into_its_envelope() {
     let mut sim = Sim::new(1, plan());
     sim.text(REPLY);
     sim.now_ms = 120;
@@ -212,7 +212,7 @@ fn a_reply_becomes_chunks_that_add_up_to_the_envelope() {
 }
 
 #[test]
-fn a_back_end_cut_at_any_byte_is_replaced_without_a_trace_in_the_data() {
+fn failover_at_any_byte_leaves_no_trace_in_the_data() {
     for cut in 0..REPLY.len() {
         let Some(part) = REPLY.get(..cut) else { continue };
         let mut sim = Sim::new(2, plan());
@@ -235,7 +235,7 @@ fn is_take_back(chunk: &Chunk) -> bool {
 }
 
 #[test]
-fn a_back_end_that_fails_before_it_spoke_leaves_no_trace() {
+fn failure_before_output_sends_no_reset() {
     let mut sim = Sim::new(2, plan());
     sim.fail(ErrorKind::Upstream);
     sim.text(REPLY);
@@ -246,7 +246,7 @@ fn a_back_end_that_fails_before_it_spoke_leaves_no_trace() {
 }
 
 #[test]
-fn what_is_wrong_everywhere_is_not_tried_elsewhere() {
+fn invalid_request_is_not_tried_elsewhere() {
     let mut sim = Sim::new(2, plan());
     sim.fail(ErrorKind::InvalidRequest);
     assert_eq!(sim.opened, [0]);
@@ -254,7 +254,7 @@ fn what_is_wrong_everywhere_is_not_tried_elsewhere() {
 }
 
 #[test]
-fn when_nobody_is_left_the_error_says_how_far_it_came() {
+fn final_error_depends_on_the_last_failure_and_the_output() {
     let mut early = Sim::new(2, plan());
     early.fail(ErrorKind::Network);
     early.fail(ErrorKind::Network);
@@ -284,7 +284,7 @@ fn when_nobody_is_left_the_error_says_how_far_it_came() {
 }
 
 #[test]
-fn a_silent_back_end_is_given_up() {
+fn unresponsive_back_end_times_out() {
     let mut sim = Sim::new(2, plan());
     sim.pass(59_999);
     assert_eq!(sim.opened, [0]);
@@ -293,14 +293,14 @@ fn a_silent_back_end_is_given_up() {
     sim.text(REPLY);
     let reason = FinishReason::Stop;
     sim.event(sim.latest(), Event::Finish { reason });
-    // The answer is whole, but the connection is never closed.
+    // The answer is complete, but the connection is never closed.
     sim.pass(60_000);
     assert_eq!(sim.finishes, [None]);
     assert_eq!(sim.open, []);
 }
 
 #[test]
-fn a_run_has_a_deadline_even_if_the_model_never_stops_talking() {
+fn endless_output_ends_at_the_deadline() {
     for (mode, code) in [(RunMode::Stream, "E2011"), (RunMode::Sync, "E2002")] {
         let mut sim = Sim::new(1, MachineConfig { mode, ..plan() });
         sim.text(REPLY.get(..100).unwrap());
@@ -316,19 +316,19 @@ fn a_run_has_a_deadline_even_if_the_model_never_stops_talking() {
 }
 
 #[test]
-fn a_stream_outlives_its_readers_for_the_grace_period() {
-    let talk = |sim: &mut Sim, seconds: u64| {
+fn stream_without_readers_continues_for_the_grace_period() {
+    let send_text = |sim: &mut Sim, seconds: u64| {
         for _ in 0..seconds {
             sim.pass(1_000);
             sim.text(" ");
         }
     };
     let mut sim = Sim::new(1, plan());
-    talk(&mut sim, 10);
+    send_text(&mut sim, 10);
     sim.step(Input::Left);
-    talk(&mut sim, 59);
+    send_text(&mut sim, 59);
     sim.step(Input::Joined);
-    talk(&mut sim, 100);
+    send_text(&mut sim, 100);
     assert!(sim.finishes.is_empty());
     sim.step(Input::Left);
     sim.pass(59_999);
@@ -339,7 +339,7 @@ fn a_stream_outlives_its_readers_for_the_grace_period() {
 }
 
 #[test]
-fn whoever_does_not_want_to_come_back_stops_the_run_by_leaving() {
+fn last_reader_cancels_a_run_that_is_not_kept() {
     let sync = MachineConfig {
         mode: RunMode::Sync,
         ..plan()
@@ -358,7 +358,7 @@ fn whoever_does_not_want_to_come_back_stops_the_run_by_leaving() {
 }
 
 #[test]
-fn buffered_text_waits_only_a_moment() {
+fn buffered_text_is_flushed_after_the_flush_interval() {
     let mut slow = plan();
     let manifest = "name: m\nversion: 1.0.0\nresponsibility: r\ntier: decision\n";
     let files: FileMap = [
@@ -370,26 +370,26 @@ fn buffered_text_waits_only_a_moment() {
     .collect();
     slow.module = Arc::new(load(&files).module.unwrap());
     let mut sim = Sim::new(1, slow);
-    let said = |sim: &Sim| match sim.chunks.last() {
+    let last_delta = |sim: &Sim| match sim.chunks.last() {
         Some(Chunk::Delta { delta, .. }) => delta.clone(),
         other => panic!("{other:?}"),
     };
     sim.text(r#"{"ok":true,"data":{"rationale":"half "#);
-    assert_eq!(said(&sim), "half ", "the first words do not wait");
+    assert_eq!(last_delta(&sim), "half ", "the first text is not buffered");
     sim.text("a sen");
     sim.pass(49);
-    assert_eq!(said(&sim), "half ");
+    assert_eq!(last_delta(&sim), "half ");
     sim.pass(1);
-    assert_eq!(said(&sim), "a sen");
+    assert_eq!(last_delta(&sim), "a sen");
 }
 
 #[test]
-fn an_answer_that_breaks_the_contract_ends_in_an_error() {
+fn invalid_answer_ends_in_an_error() {
     let mut sim = Sim::new(2, plan());
     sim.text("I would rather not.");
     sim.finish(FinishReason::Stop);
     assert_eq!(sim.code(), "E1000");
-    assert_eq!(sim.opened, [0], "a bad answer is not a dead back-end");
+    assert_eq!(sim.opened, [0], "an invalid answer is not a failed back-end");
 
     let mut short = Sim::new(1, plan());
     short.text(REPLY.get(..60).unwrap());
@@ -398,7 +398,7 @@ fn an_answer_that_breaks_the_contract_ends_in_an_error() {
 }
 
 #[test]
-fn a_synchronous_run_says_nothing_before_its_end() {
+fn synchronous_run_emits_only_the_terminal_chunk() {
     let mut sim = Sim::new(
         1,
         MachineConfig {
@@ -417,7 +417,7 @@ fn a_synchronous_run_says_nothing_before_its_end() {
 }
 
 #[test]
-fn a_run_without_back_ends_ends() {
+fn run_without_back_ends_fails() {
     assert_eq!(Sim::new(0, plan()).code(), "E4001");
 }
 
@@ -447,10 +447,10 @@ fn happening() -> impl Strategy<Value = Happening> {
 }
 
 proptest! {
-    /// Whatever happens in whatever order: one attempt at a time, numbers without gaps, one end, and the
-    /// chunks fold without complaint.
+    /// Any order of inputs: one attempt at a time, numbers without gaps, one terminal chunk, and the chunks
+    /// fold without violations.
     #[test]
-    fn no_order_of_events_breaks_a_stream(happenings in prop::collection::vec(happening(), 0..60)) {
+    fn any_order_of_inputs_gives_a_valid_stream(happenings in prop::collection::vec(happening(), 0..60)) {
         let mut sim = Sim::new(3, plan());
         let mut at = 0;
         for happening in happenings {

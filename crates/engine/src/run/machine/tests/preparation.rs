@@ -1,4 +1,4 @@
-//! What was done before the machine started.
+//! The preparation that precedes the machine.
 
 use ir::event::FinishReason;
 
@@ -7,7 +7,7 @@ use crate::run::Preface;
 use crate::run::machine::MachineConfig;
 
 #[test]
-fn what_happened_before_the_machine_counts_as_the_runs_time() {
+fn preparation_counts_towards_the_deadline() {
     let preface = Preface {
         took_ms: 299_000,
         ..Preface::default()
@@ -26,7 +26,7 @@ fn what_happened_before_the_machine_counts_as_the_runs_time() {
     let details = &late.assemble().envelope["error"]["details"];
     assert_eq!(
         details["allowed_ms"], 300_000,
-        "what was allowed is told, not what was left"
+        "the whole limit is reported, not the remainder"
     );
     let mut done = Sim::new(1, MachineConfig { preface, ..plan() });
     done.now_ms = 500;

@@ -1,4 +1,4 @@
-//! Answers that are asked for again: the seam on which gates and second questions stand.
+//! Reasks that a reply policy requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,18 +8,18 @@ use module::envelope::Envelope;
 use serde_json::json;
 
 use super::{REPLY, Sim, expected_data, is_take_back, plan, request};
-use crate::run::machine::{Reask, CompletedReply, ReplyPolicy, ReplyDecision, MachineConfig, ReaskTarget};
+use crate::run::machine::{CompletedReply, MachineConfig, Reask, ReaskTarget, ReplyDecision, ReplyPolicy};
 use crate::run::record::AttemptRole;
 
-/// Wants so many further answers.
+/// Reasks a fixed number of times.
 #[derive(Debug)]
-struct Never {
+struct FixedReasks {
     selection: ReaskTarget,
     request: Option<Arc<Request>>,
     left: Mutex<u32>,
 }
 
-impl ReplyPolicy for Never {
+impl ReplyPolicy for FixedReasks {
     fn evaluate(&self, _: &mut Envelope, done: &CompletedReply<'_>) -> ReplyDecision {
         let mut left = self.left.lock().unwrap();
         assert!(!done.attempts.is_empty() && !done.reply.is_empty());
@@ -37,7 +37,7 @@ impl ReplyPolicy for Never {
 
 pub(super) fn judged(selection: ReaskTarget, times: u32) -> MachineConfig {
     MachineConfig {
-        reply_policy: Arc::new(Never {
+        reply_policy: Arc::new(FixedReasks {
             selection,
             request: None,
             left: Mutex::new(times),
@@ -47,7 +47,7 @@ pub(super) fn judged(selection: ReaskTarget, times: u32) -> MachineConfig {
 }
 
 #[test]
-fn a_second_answer_replaces_the_first_behind_a_snapshot() {
+fn reask_replaces_the_answer_after_a_snapshot() {
     let mut sim = Sim::new(2, judged(ReaskTarget::Named(String::from("b1")), 1));
     sim.text(&REPLY.replace("Wörter", "Worse"));
     sim.finish(FinishReason::Stop);
@@ -66,11 +66,11 @@ fn a_second_answer_replaces_the_first_behind_a_snapshot() {
 }
 
 #[test]
-fn the_same_back_end_can_be_asked_another_question() {
+fn reask_can_replace_the_request() {
     let mut question = Request::clone(&request());
     question.extra.insert(String::from("asked"), json!(2));
     let plan = MachineConfig {
-        reply_policy: Arc::new(Never {
+        reply_policy: Arc::new(FixedReasks {
             selection: ReaskTarget::Same,
             request: Some(Arc::new(question)),
             left: Mutex::new(1),
@@ -88,11 +88,11 @@ fn the_same_back_end_can_be_asked_another_question() {
 }
 
 #[test]
-fn without_a_better_answer_the_one_at_hand_stands() {
-    let mut gone = Sim::new(1, judged(ReaskTarget::Named(String::from("nobody")), 1));
-    gone.text(REPLY);
-    gone.finish(FinishReason::Stop);
-    assert_eq!(gone.assemble().envelope["data"], expected_data());
+fn failed_reask_falls_back_to_the_first_answer() {
+    let mut absent = Sim::new(1, judged(ReaskTarget::Named(String::from("absent")), 1));
+    absent.text(REPLY);
+    absent.finish(FinishReason::Stop);
+    assert_eq!(absent.assemble().envelope["data"], expected_data());
 
     let mut broken = Sim::new(2, judged(ReaskTarget::Named(String::from("b1")), 1));
     broken.text(REPLY);
@@ -114,7 +114,7 @@ fn without_a_better_answer_the_one_at_hand_stands() {
 }
 
 #[test]
-fn however_often_it_is_wished_for_answers_are_bounded() {
+fn number_of_reasks_is_bounded() {
     let mut sim = Sim::new(1, judged(ReaskTarget::Any, u32::MAX));
     while sim.finishes.is_empty() {
         sim.text(REPLY);
