@@ -1,43 +1,44 @@
-//! Every bound of this crate in one place.
+//! All limits of this crate.
 
 use std::time::Duration;
 
-/// Most connections that read at a time.
+/// Maximum number of read connections.
 pub const READERS_MAX: u32 = 4;
-/// Pages that a connection that reads keeps at most.
+/// Page cache of a read connection.
 pub const READER_CACHE_KIB: u32 = 512;
-/// The same for the one that writes runs: what many runs dirty at once, and the ends of all trees.
+/// Page cache of the connection that writes runs: the pages that many runs modify at once, and the right edge
+/// of every B-tree.
 pub const WRITER_CACHE_KIB: u32 = 1024;
-/// Pages in the write-ahead log before they are carried into the file: those that are written again and again, the ends of
-/// all trees, are carried once.
+/// Pages in the write-ahead log before a checkpoint: pages that are modified repeatedly, such as the right
+/// edge of every B-tree, are copied once.
 pub const WAL_CHECKPOINT_PAGES: u32 = 4_000;
-/// Pages that come into the log before carrying is tried again.
+/// Additional pages before a checkpoint is tried again.
 pub const LOG_PAGES_MORE: u32 = 1_000;
-/// How often what came meanwhile is carried behind the rest.
+/// Maximum number of checkpoints in a row for pages that were added meanwhile.
 pub const LOG_TRIES_MAX: usize = 4;
-/// Pages in the log from which on whoever writes has to wait until they are carried.
+/// Pages in the log at which a writer waits for the checkpoint.
 pub const LOG_PAGES_MAX: u32 = 16_000;
-/// Bytes of events after which a page of them ends: each of many slow readers holds one.
+/// Bytes of events at which a page of them ends: each of many slow readers buffers one page.
 pub const PAGE_BYTES_MAX: usize = 256 * 1024;
-/// Most lines of an account of usage.
+/// Maximum number of rows of a usage report.
 pub const USAGE_LINES_MAX: usize = 10_000;
-/// Most writes that wait for the one that is under way; whoever comes later waits outside.
+/// Capacity of the write queue; further writers wait for a free slot.
 pub const WRITES_WAITING_MAX: usize = 1_024;
-/// Most writes in one transaction.
+/// Maximum number of writes in one transaction.
 pub const WRITE_BATCH_MAX: usize = 256;
-/// Rows of bookings that are written however many others wait to write.
+/// Rows of lifecycle records that are written regardless of contention.
 pub const BOOKED_ROWS_TOGETHER: usize = 64;
-/// Most bookings of calls that wait to get into the tables.
+/// Maximum number of lifecycle records in the spool.
 pub const CALLS_WAITING_MAX: usize = 200_000;
-/// Most bytes of a run's events that are booked; more are written at once.
+/// Maximum bytes of a run's events in the spool; more are written synchronously.
 pub const SPOOL_RUN_BYTES_MAX: usize = 16 * 1024;
-/// Most bytes of lines that wait to be written to the log together.
+/// Maximum bytes of spool records that are written in one call.
 pub const CALLS_ADDED_BYTES_MAX: usize = 64 * 1024;
-/// Room for lines of the log that is kept for the next ones.
+/// Capacity of the record buffer that is retained between writes.
 pub const CALLS_LINE_BYTES_KEPT: usize = 16 * 1024;
-/// Most bytes of a log of bookings that somebody left behind.
+/// Maximum size of an orphaned spool.
 pub const CALLS_LOG_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-/// Between two steps in which bookings get into the tables: what comes meanwhile shares the next one.
+/// Interval between flushes of the spool; records that arrive in between share the next flush.
 pub const SPOOL_FLUSH_INTERVAL: Duration = Duration::from_millis(100);
-/// The same, when the tables took nothing.
+/// The same after a failed flush.
 pub const CALLS_RETRY: Duration = Duration::from_millis(500);

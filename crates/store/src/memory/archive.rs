@@ -1,12 +1,12 @@
-//! Looking back on what is in memory.
+//! Queries on runs in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    Archive, DAY_MS, JournalError, PruneResult, PruneRequest, RunFilter, RunSummary, AttemptUsage, UsageFilter, UsageRow,
-    ReviewDecision,
+    Archive, AttemptUsage, DAY_MS, JournalError, PruneRequest, PruneResult, ReviewDecision, RunFilter,
+    RunSummary, UsageFilter, UsageRow,
 };
 use ir::RunId;
 

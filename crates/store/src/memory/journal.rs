@@ -1,4 +1,4 @@
-//! A journal that lives as long as its process.
+//! A journal with the lifetime of its process.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    LifecycleRecord, RunEnd, JournalEntry, RunOutcome, Journal, JournalError, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, Review, RunRecord, AttemptUsage,
-    RunState,
+    AttemptUsage, EncodedEvent, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry, JournalError,
+    LifecycleRecord, NewRun, Review, RunEnd, RunOutcome, RunRecord, RunState,
 };
 use ir::RunId;
 
@@ -19,11 +19,11 @@ pub struct MemoryJournal {
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) runs: BTreeMap<(Tenant, RunId), Run>,
-    /// Stays when its run is thrown away.
+    /// Retained when its run is pruned.
     pub(super) spent: Vec<UsageRow>,
 }
 
-/// What an attempt used, and of which run it was.
+/// Usage of an attempt, with the run it belongs to.
 #[derive(Debug)]
 pub(super) struct UsageRow {
     pub(super) tenant: Tenant,
@@ -62,7 +62,10 @@ impl Run {
             module: self.new.module.clone(),
             client: self.new.client.clone(),
             command: self.new.command.clone(),
-            state: self.finished.as_ref().map_or(RunState::Running, RunOutcome::state),
+            state: self
+                .finished
+                .as_ref()
+                .map_or(RunState::Running, RunOutcome::state),
             created_at_ms: self.new.created_at_ms,
             finished: self.finished.clone(),
             review: self.review.clone(),
@@ -73,7 +76,7 @@ impl Run {
 
 impl MemoryJournal {
     pub(super) fn shelf(&self) -> MutexGuard<'_, Tables> {
-        // No code panics while it holds the lock, so a poisoned shelf is still whole.
+        // No code panics while it holds the lock, so poisoned tables are still consistent.
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,19 +107,21 @@ impl MemoryJournal {
             reason,
             verdict: None,
         });
-        shelf.spent.extend(end.usage.iter().cloned().map(|spent| UsageRow {
-            tenant: tenant.clone(),
-            run: id,
-            client: run.new.client.clone(),
-            module: run.new.module.clone(),
-            at_ms: end.finish.at_ms,
-            spent,
-        }));
+        shelf
+            .spent
+            .extend(end.usage.iter().cloned().map(|spent| UsageRow {
+                tenant: tenant.clone(),
+                run: id,
+                client: run.new.client.clone(),
+                module: run.new.module.clone(),
+                at_ms: end.finish.at_ms,
+                spent,
+            }));
         Ok(())
     }
 }
 
-/// The run that holds this client's name.
+/// The run that claims this idempotency key.
 fn holder(
     runs: &BTreeMap<(Tenant, RunId), Run>,
     tenant: &Tenant,
@@ -145,7 +150,7 @@ impl Journal for MemoryJournal {
             if let Some(named) = holder(runs, tenant, &new.client, once) {
                 return Err(JournalError::DuplicateKey(named));
             }
-            // Whoever held it too long holds it no more.
+            // An expired key is released.
             let held = |run: &Run| run.new.once.as_ref().is_some_and(|held| held.key == once.key);
             for ((owner, _), run) in runs.iter_mut() {
                 if owner == tenant && run.new.client == new.client && held(run) {
@@ -222,7 +227,12 @@ impl Journal for MemoryJournal {
         Ok(entries.collect())
     }
 
-    async fn find_chunk(&self, tenant: &Tenant, id: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
+    async fn find_chunk(
+        &self,
+        tenant: &Tenant,
+        id: RunId,
+        seq: u64,
+    ) -> Result<Option<JournalEntry>, JournalError> {
         let shelf = self.shelf();
         let run = shelf
             .runs
@@ -240,7 +250,12 @@ impl Journal for MemoryJournal {
         Ok(self.shelf().runs.get(&(tenant.clone(), run)).map(Run::row))
     }
 
-    async fn find_by_idempotency_key(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
+    async fn find_by_idempotency_key(
+        &self,
+        tenant: &Tenant,
+        client: &str,
+        once: &IdempotencyClaim,
+    ) -> Result<Option<IdempotencyMatch>, JournalError> {
         Ok(holder(&self.shelf().runs, tenant, client, once))
     }
 

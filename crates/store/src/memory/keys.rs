@@ -1,4 +1,4 @@
-//! Keys that live as long as their process.
+//! API keys with the lifetime of their process.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ pub struct MemoryKeys {
 
 impl MemoryKeys {
     fn keys(&self) -> MutexGuard<'_, BTreeMap<KeyId, Key>> {
-        // No code panics while it holds the lock, so a poisoned map is still whole.
+        // No code panics while it holds the lock, so a poisoned map is still consistent.
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Everything in memory: for tests, and for commands whose runs nobody will come back to.
+//! Everything in memory: for tests, and for commands whose runs are never resumed.
 
 mod archive;
 mod journal;

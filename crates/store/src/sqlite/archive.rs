@@ -1,19 +1,19 @@
-//! Looking back on SQLite.
+//! Queries on runs in SQLite.
 
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    Archive, JournalError, PruneResult, PruneRequest, RunFilter, RunSummary, RunStatus, AttemptUsage, UsageFilter, UsageRow,
-    ReviewDecision,
+    Archive, AttemptUsage, JournalError, PruneRequest, PruneResult, ReviewDecision, RunFilter, RunStatus,
+    RunSummary, UsageFilter, UsageRow,
 };
 use ir::RunId;
 use sqlx::sqlite::SqliteRow;
 
 use super::journal::SqliteJournal;
-use super::row::{count, map_error, get, to_i64, to_u64, run_row};
+use super::row::{count, get, map_error, run_row, to_i64, to_u64};
 use crate::limits;
 
-/// Behind every id there is.
+/// Sorts after every id.
 const NEWEST: &str = "~";
 
 #[async_trait]
@@ -41,7 +41,12 @@ impl Archive for SqliteJournal {
             .collect()
     }
 
-    async fn review(&self, tenant: &Tenant, run: RunId, verdict: &ReviewDecision) -> Result<(), JournalError> {
+    async fn review(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        verdict: &ReviewDecision,
+    ) -> Result<(), JournalError> {
         let written = sqlx::query(include_str!("query/review_run.sql"))
             .bind(tenant.as_str())
             .bind(run.to_string())
@@ -71,7 +76,7 @@ impl Archive for SqliteJournal {
             .await
             .map_err(map_error)?;
         match settled {
-            // What the tables do not take is still known.
+            // Usage that is not in the tables yet is read from the spool.
             Err(error) if rows.is_empty() => {
                 let held = self.calls.held(tenant, run);
                 held.end.map(|end| end.usage).ok_or(error)
@@ -134,7 +139,7 @@ impl Archive for SqliteJournal {
     }
 }
 
-/// A moment that a client made up may lie beyond what SQLite counts; so does nothing else.
+/// A timestamp from a client may exceed the range of SQLite integers; no other value does.
 fn bound(at_ms: Option<u64>, otherwise: i64) -> i64 {
     at_ms.map_or(otherwise, |at_ms| i64::try_from(at_ms).unwrap_or(i64::MAX))
 }

@@ -9,9 +9,9 @@ use engine::port::{JournalError, NewRun};
 use ir::RunId;
 use rusqlite::{Connection, params};
 
-use super::spool::{Held, Line, Told};
-use super::inserts::{InsertEvents, Owner, InsertRuns, InsertUsage, owner};
+use super::inserts::{InsertEvents, InsertRuns, InsertUsage, Owner, owner};
 use super::row::to_i64;
+use super::spool::{Held, Line, Told};
 use super::writer::failed;
 use crate::limits;
 
@@ -35,7 +35,7 @@ impl Bookings {
         }
     }
 
-    /// One transaction, which ends early where somebody else wants to write. Returns whether all is done.
+    /// One transaction, which ends early where another write waits. Returns whether all is done.
     pub(super) fn step(
         &mut self,
         connection: &Connection,
@@ -127,7 +127,7 @@ impl<'c> Tables<'c> {
     }
 }
 
-/// Ends a run that is in the tables and has said nothing there.
+/// Ends a run that is in the tables and has no events there.
 fn close(
     connection: &Connection,
     tables: &mut Tables<'_>,

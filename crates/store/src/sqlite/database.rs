@@ -1,5 +1,5 @@
-//! The file and its connections: several that read, and one for what is seldom written (keys, reviews, pruning).
-//! Runs and events are written by the [`super::writer`].
+//! The database file and its connections: several for reading, and one for rare writes (keys, reviews,
+//! pruning). Runs and events are written by [`super::writer`].
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::schema;
 use crate::limits;
 
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// SQLite's own default, and what new files get.
+/// SQLite's default, used for new files.
 const PAGE_BYTES: u64 = 4096;
 
-/// How the file is used.
+/// Options of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The file grows no further; what does not fit is refused.
+    /// Maximum size of the file; writes that exceed it are refused.
     pub bytes_max: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Opens the file, and makes it where there is none.
+    /// Opens the file and creates it if it does not exist.
     pub(super) async fn open(path: &Path, options: Options) -> Result<Self, JournalError> {
         let mut connect = SqliteConnectOptions::new()
             .filename(path)
@@ -67,7 +67,7 @@ impl Database {
     }
 }
 
-/// Below zero it counts KiB, not pages.
+/// A negative value counts KiB, not pages.
 pub(super) fn cache_size(kib: u32) -> i64 {
     -i64::from(kib)
 }

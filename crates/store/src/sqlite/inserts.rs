@@ -1,15 +1,15 @@
-//! The statements that add rows: for runs, for their events, and for what they used. Each is taken out once for as many
-//! rows as there are, and what the rows have in common is bound once. Which rows go together is not known here.
+//! Statements that insert runs, events and usage. A statement is taken from the cache once for all rows, and
+//! common values are bound once. Which rows belong together is decided by the caller.
 
 use engine::Tenant;
-use engine::port::{RunEnd, JournalError, NewRun, EncodedEvent, RunState};
+use engine::port::{EncodedEvent, JournalError, NewRun, RunEnd, RunState};
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
-use super::spool::Told;
 use super::row::to_i64;
+use super::spool::Told;
 use super::writer::failed;
 
-/// Runs that nobody named.
+/// Runs without an idempotency key.
 pub(super) struct InsertRuns<'c>(CachedStatement<'c>);
 
 impl<'c> InsertRuns<'c> {
@@ -17,7 +17,7 @@ impl<'c> InsertRuns<'c> {
         prepare(connection, include_str!("query/enter_run.sql")).map(Self)
     }
 
-    /// As it began and whatever became of it. Returns whether it was new.
+    /// Inserts a run in its current state. Returns whether it was new.
     pub(super) fn add(
         &mut self,
         tenant: &Tenant,
@@ -52,7 +52,7 @@ impl<'c> InsertEvents<'c> {
         prepare(connection, include_str!("query/insert_event.sql")).map(Self)
     }
 
-    /// Behind the one at offset `after`. Whoever calls knows that there is such a run.
+    /// Inserts events after offset `after`. The caller ensures that the run exists.
     pub(super) fn add<'e>(
         &mut self,
         tenant: &str,
@@ -73,7 +73,7 @@ impl<'c> InsertEvents<'c> {
     }
 }
 
-/// Whose run it is, and of what: it is accounted under both.
+/// The client and module of a run; usage is recorded under both.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner<'o> {
     pub(super) client: &'o str,
@@ -87,7 +87,7 @@ impl<'c> InsertUsage<'c> {
         prepare(connection, include_str!("query/insert_usage.sql")).map(Self)
     }
 
-    /// What each attempt of a run used.
+    /// Inserts the usage of each attempt of a run.
     pub(super) fn add(
         &mut self,
         tenant: &str,
@@ -120,7 +120,7 @@ impl<'c> InsertUsage<'c> {
     }
 }
 
-/// The client and the module of a run that is in the tables.
+/// The client and the module of a run in the tables.
 pub(super) fn owner(
     connection: &Connection,
     tenant: &str,

@@ -1,4 +1,4 @@
-//! The journal on SQLite.
+//! The journal in SQLite.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,16 +7,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    LifecycleRecord, RunEnd, JournalEntry, Journal, JournalError, EventKind, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, Review, RunRecord, RunState,
+    EncodedEvent, EventKind, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry, JournalError,
+    LifecycleRecord, NewRun, Review, RunEnd, RunRecord, RunState,
 };
 use futures::TryStreamExt;
 use ir::RunId;
 use sqlx::sqlite::SqliteRow;
 
-use super::spool::{Calls, Words};
 use super::database::{Database, Options};
 use super::keys::SqliteKeys;
-use super::row::{corrupt, map_error, get, to_i64, to_u64, run_row};
+use super::row::{corrupt, get, map_error, run_row, to_i64, to_u64};
+use super::spool::{Calls, Words};
 use super::writer::{WriteOp, Writer};
 use crate::limits;
 
@@ -28,7 +29,7 @@ pub struct SqliteJournal {
 }
 
 impl SqliteJournal {
-    /// Opens the file, and makes it where there is none.
+    /// Opens the file and creates it if it does not exist.
     pub async fn open(path: &Path) -> Result<Self, JournalError> {
         Self::open_with(path, Options::default()).await
     }
@@ -44,14 +45,14 @@ impl SqliteJournal {
         })
     }
 
-    /// The keys that are kept in the same file.
+    /// The API keys in the same file.
     pub fn keys(&self) -> SqliteKeys {
         SqliteKeys {
             database: self.database.clone(),
         }
     }
 
-    /// Closes every connection; what was written stays.
+    /// Closes all connections; what was written remains.
     pub async fn close(&self) {
         self.calls.close().await;
         self.writer.close().await;
@@ -83,14 +84,21 @@ impl SqliteJournal {
         self.writer.write(write).await
     }
 
-    /// The events of a run that the tables have not taken.
+    /// Events of a run that are not in the tables yet.
     fn held(&self, tenant: &Tenant, run: RunId) -> Vec<JournalEntry> {
         let entries = (1..).zip(self.calls.held(tenant, run).events);
-        entries.map(|(offset, event)| JournalEntry { offset, event }).collect()
+        entries
+            .map(|(offset, event)| JournalEntry { offset, event })
+            .collect()
     }
 
-    async fn entry(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
-        // Numbers come from clients, and the tables hold none that large.
+    async fn entry(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        seq: u64,
+    ) -> Result<Option<JournalEntry>, JournalError> {
+        // Sequence numbers come from clients, and the tables contain none that large.
         let Ok(seq) = i64::try_from(seq) else {
             return Ok(None);
         };
@@ -185,7 +193,7 @@ impl Journal for SqliteJournal {
         }
         match self.find(tenant, run).await? {
             None => Err(JournalError::Unknown(run)),
-            // It was booked, and is in the tables by now.
+            // It was spooled, and is in the tables by now.
             Some(row) if row.last_offset > after => {
                 let entries = self.entries(tenant, run, after, limit).await?;
                 if !entries.is_empty() {
@@ -198,14 +206,19 @@ impl Journal for SqliteJournal {
         }
     }
 
-    async fn find_chunk(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
+    async fn find_chunk(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        seq: u64,
+    ) -> Result<Option<JournalEntry>, JournalError> {
         if let Some(entry) = self.entry(tenant, run, seq).await? {
             return Ok(Some(entry));
         }
         if self.find(tenant, run).await?.is_none() {
             return Err(JournalError::Unknown(run));
         }
-        // What was booked is in the tables by now, if they take anything.
+        // Spooled events are in the tables by now, unless writes fail.
         let entry = self.entry(tenant, run, seq).await?;
         let held = || self.held(tenant, run).into_iter();
         Ok(entry.or_else(|| held().find(|entry| entry.event.seq == Some(seq))))
@@ -215,9 +228,9 @@ impl Journal for SqliteJournal {
         let settled = self.calls.settle().await;
         let row = self.row(tenant, run).await?;
         let Err(error) = settled else { return Ok(row) };
-        // What the tables do not take is still known.
+        // Data that is not in the tables is read from the spool.
         let held = self.calls.held(tenant, run);
-        let Some(mut row) = row.or_else(|| held.new.map(begun)) else {
+        let Some(mut row) = row.or_else(|| held.new.map(spooled_row)) else {
             return Err(error);
         };
         if row.state == RunState::Running && row.last_offset == 0 {
@@ -234,7 +247,12 @@ impl Journal for SqliteJournal {
         Ok(Some(row))
     }
 
-    async fn find_by_idempotency_key(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
+    async fn find_by_idempotency_key(
+        &self,
+        tenant: &Tenant,
+        client: &str,
+        once: &IdempotencyClaim,
+    ) -> Result<Option<IdempotencyMatch>, JournalError> {
         let row = sqlx::query(include_str!("query/find_once.sql"))
             .bind(tenant.as_str())
             .bind(client)
@@ -263,7 +281,8 @@ impl Journal for SqliteJournal {
         if settled.is_ok() {
             return Ok(runs);
         }
-        // What the tables do not take is still known: some of them have ended, and others are not there yet.
+        // Data that is not in the tables is read from the spool: some runs have ended, others are missing in
+        // the tables.
         let mut candidates: BTreeSet<_> = self.calls.begun().into_iter().collect();
         candidates.extend(runs.into_iter().map(|(tenant, row)| (tenant, row.id)));
         let mut runs = Vec::new();
@@ -277,8 +296,8 @@ impl Journal for SqliteJournal {
     }
 }
 
-/// A run that has only been booked.
-fn begun(new: NewRun) -> RunRecord {
+/// A run that is only in the spool.
+fn spooled_row(new: NewRun) -> RunRecord {
     RunRecord {
         id: new.id,
         module: new.module,

@@ -1,4 +1,4 @@
-//! Keys on SQLite, in the file that holds the runs: whoever may read the one may read the other.
+//! API keys in SQLite, in the file with the runs: access to one implies access to the other.
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
@@ -96,7 +96,7 @@ fn key(row: &SqliteRow) -> Result<Key, KeyError> {
     })
 }
 
-/// A list that cannot be read must not turn into "everything".
+/// A list that cannot be parsed must not be treated as "no restriction".
 fn allowed(row: &SqliteRow, column: &str) -> Result<AllowList, KeyError> {
     let text: Option<&str> = get(row, column)?;
     let names = text.map(serde_json::from_str::<Vec<String>>).transpose();

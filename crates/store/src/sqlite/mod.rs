@@ -1,17 +1,17 @@
-//! SQLite: the default, a file beside the server. Statements stand as plain SQL in files of their own.
-//! Write-ahead logging with `synchronous = NORMAL` survives a killed process; power loss may cost the
-//! last moments unless the operator asks for `FULL`.
+//! SQLite: the default, a file next to the server. Statements are plain SQL in files of their own.
+//! Write-ahead logging with `synchronous = NORMAL` survives a killed process; a power failure may lose the
+//! last writes unless the operator configures `FULL`.
 
 mod archive;
 mod booking;
-mod spool;
-mod wal_checkpoint;
 mod database;
 mod inserts;
 mod journal;
 mod keys;
 mod row;
 mod schema;
+mod spool;
+mod wal_checkpoint;
 mod writer;
 
 pub use database::Options;

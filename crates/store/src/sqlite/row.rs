@@ -1,11 +1,11 @@
-//! From rows to values and back: numbers, runs, and what SQLite's own errors mean here.
+//! Conversion between rows and values, and mapping of SQLite errors.
 
 use engine::Tenant;
-use engine::port::{ReviewOutcome, RunOutcome, JournalError, Review, RunRecord, RunState, ReviewDecision};
+use engine::port::{JournalError, Review, ReviewDecision, ReviewOutcome, RunOutcome, RunRecord, RunState};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, Sqlite};
 
-/// `SQLITE_FULL`: the disk, or the limit that the operator has set.
+/// `SQLITE_FULL`: the disk is full, or the operator's limit is reached.
 const FULL: &str = "13";
 
 pub(super) fn map_error(error: sqlx::Error) -> JournalError {
@@ -69,8 +69,7 @@ where
     row.try_get(column).map_err(JournalError::from_backend)
 }
 
-/// SQLite counts in `i64`. Nothing of ours comes near its end except a number a client made up, and
-/// that one is found nowhere.
+/// SQLite integers are `i64`. Only a number from a client can exceed them, and such a row does not exist.
 pub(super) fn to_i64(value: u64) -> Result<i64, JournalError> {
     i64::try_from(value).map_err(JournalError::from_backend)
 }
@@ -79,11 +78,11 @@ pub(super) fn to_u64(value: i64) -> Result<u64, JournalError> {
     u64::try_from(value).map_err(JournalError::from_backend)
 }
 
-/// A count that may be unknown.
+/// An optional count.
 pub(super) fn count(row: &SqliteRow, column: &str) -> Result<Option<u64>, JournalError> {
     get::<Option<i64>>(row, column)?.map(to_u64).transpose()
 }
 
 pub(super) fn corrupt(column: &str, value: &str) -> JournalError {
-    JournalError::from_backend(format!("the column {column} holds {value:?}"))
+    JournalError::from_backend(format!("invalid value {value:?} in column {column}"))
 }

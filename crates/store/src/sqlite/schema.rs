@@ -1,4 +1,4 @@
-//! The schema and its history: one file per step, applied in order, counted in `user_version`.
+//! Schema migrations: one file per step, applied in order, counted in `user_version`.
 
 use engine::port::JournalError;
 use sqlx::SqlitePool;
@@ -9,9 +9,9 @@ const STEPS: &[&str] = &[
     include_str!("migration/0003_fewer_trees.sql"),
 ];
 
-/// Brings the file up to date. A file from a newer cogn is refused rather than damaged.
+/// Migrates the file. A file with a newer schema is refused.
 pub(super) async fn migrate(pool: &SqlitePool) -> Result<(), JournalError> {
-    // Two processes may open a new file at once; the second waits and finds the work done.
+    // Two processes may open a new file at once; the second waits and finds it migrated.
     let mut transaction = pool
         .begin_with("BEGIN IMMEDIATE")
         .await
@@ -23,7 +23,7 @@ pub(super) async fn migrate(pool: &SqlitePool) -> Result<(), JournalError> {
     let done = usize::try_from(version).unwrap_or(usize::MAX);
     if done > STEPS.len() {
         return Err(JournalError::from_backend(format!(
-            "the file has schema version {version}, this cogn knows {}",
+            "the file has schema version {version}, but this cogn supports only {}",
             STEPS.len()
         )));
     }

@@ -1,6 +1,6 @@
-//! The write-ahead log is carried into the file by a thread with a connection of its own: that takes long and ends in
-//! waiting for the disk, and no run should wait for it. SQLite lets others write meanwhile, and begins the log anew
-//! when all of it is in the file. Where they never leave it a moment for that, whoever writes does it.
+//! WAL checkpoints run on a thread with its own connection: they take long and wait for the disk, which must
+//! not delay runs. SQLite permits writes meanwhile, and restarts the log once all of it is in the database.
+//! If the writers leave no gap for that, a writer runs the checkpoint itself.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -15,11 +15,11 @@ use super::writer::failed;
 use crate::limits;
 
 thread_local! {
-    /// Pages in the log, as the last commit of this thread has left it.
+    /// Pages in the log after the last commit of this thread.
     static PAGES: Cell<u32> = const { Cell::new(0) };
 }
 
-/// From now on the thread that commits on this connection knows how long the log is, and SQLite leaves it alone.
+/// Tracks the size of the log for commits on this connection and disables SQLite's own checkpoints.
 pub(super) fn count_pages(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
     connection.wal_hook(Some(|_, pages| {
@@ -33,18 +33,18 @@ pub(super) fn count_pages(connection: &Connection) -> rusqlite::Result<()> {
 pub(super) struct WalCheckpointer {
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Held by whoever carries: two at once get in each other's way, and then SQLite has one of them do nothing.
-    carrying: Arc<Mutex<()>>,
-    /// How long the log was when it was carried last, if it was not begun anew since.
-    carried: u32,
+    /// Locked during a checkpoint: of two concurrent ones, SQLite skips one.
+    checkpoint_lock: Arc<Mutex<()>>,
+    /// Size of the log at the last checkpoint; 0 if it was restarted since.
+    last_pages: u32,
 }
 
 impl WalCheckpointer {
     pub(super) fn start(path: &Path) -> Result<Self, JournalError> {
         let connection = Connection::open(path).map_err(failed)?;
         let (wake, woken) = sync_channel(1);
-        let carrying = Arc::<Mutex<()>>::default();
-        let held = carrying.clone();
+        let checkpoint_lock = Arc::<Mutex<()>>::default();
+        let held = checkpoint_lock.clone();
         let thread = thread::Builder::new()
             .name(String::from("checkpoint"))
             .spawn(move || work(&connection, &held, &woken))
@@ -52,25 +52,25 @@ impl WalCheckpointer {
         Ok(Self {
             wake: Some(wake),
             thread: Some(thread),
-            carrying,
-            carried: 0,
+            checkpoint_lock,
+            last_pages: 0,
         })
     }
 
-    /// Has the log carried if it has become long by what was committed on this connection.
+    /// Starts a checkpoint if commits on this connection have made the log long enough.
     pub(super) fn maybe_checkpoint(&mut self, connection: &Connection) {
         let pages = PAGES.get();
-        if pages < self.carried {
-            self.carried = 0;
+        if pages < self.last_pages {
+            self.last_pages = 0;
         }
-        if pages < limits::WAL_CHECKPOINT_PAGES || pages - self.carried < limits::LOG_PAGES_MORE {
+        if pages < limits::WAL_CHECKPOINT_PAGES || pages - self.last_pages < limits::LOG_PAGES_MORE {
             return;
         }
-        self.carried = pages;
+        self.last_pages = pages;
         if pages >= limits::LOG_PAGES_MAX {
-            carry(connection, &self.carrying);
+            checkpoint(connection, &self.checkpoint_lock);
         } else if let Some(wake) = &self.wake {
-            // Whoever was told already comes.
+            // A thread that was woken already needs no second signal.
             wake.try_send(()).ok();
         }
     }
@@ -85,18 +85,18 @@ impl Drop for WalCheckpointer {
     }
 }
 
-fn work(connection: &Connection, carrying: &Mutex<()>, woken: &Receiver<()>) {
+fn work(connection: &Connection, checkpoint_lock: &Mutex<()>, woken: &Receiver<()>) {
     while woken.recv().is_ok() {
-        carry_all(|| carry(connection, carrying));
+        repeat_checkpoint(|| checkpoint(connection, checkpoint_lock));
     }
 }
 
-/// Again until nothing came into the log meanwhile, or it was begun anew: what comes meanwhile is little, and quickly
-/// carried too.
-fn carry_all(mut carry: impl FnMut() -> Option<u64>) {
+/// Repeats the checkpoint until no pages were added meanwhile or the log was restarted: the pages that are
+/// added during one are few, and quickly copied.
+fn repeat_checkpoint(mut checkpoint: impl FnMut() -> Option<u64>) {
     let mut before = None;
     for _ in 0..limits::LOG_TRIES_MAX {
-        let pages = carry();
+        let pages = checkpoint();
         if let (Some(pages), Some(before)) = (pages, before)
             && pages <= before
         {
@@ -106,26 +106,27 @@ fn carry_all(mut carry: impl FnMut() -> Option<u64>) {
     }
 }
 
-/// As much as nobody reads any more. Returns how long the log was as that began, if all of it is in the file now. What
-/// stays behind, also because another process carries or the disk took nothing, is carried the next time.
-fn carry(connection: &Connection, carrying: &Mutex<()>) -> Option<u64> {
-    let _turn = carrying.lock().unwrap_or_else(PoisonError::into_inner);
+/// Copies all pages that no reader needs. Returns the size of the log at the start, if all of it is in the
+/// database now. The remaining pages, also if another process runs a checkpoint or the disk is full, are
+/// copied the next time.
+fn checkpoint(connection: &Connection, checkpoint_lock: &Mutex<()>) -> Option<u64> {
+    let _turn = checkpoint_lock.lock().unwrap_or_else(PoisonError::into_inner);
     let pages = |row: &Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
-    let carried = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], pages);
-    let (all, carried) = carried.ok()?;
-    // Both are -1 where it could not be tried.
-    u64::try_from(all).ok().filter(|_| all == carried)
+    let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], pages);
+    let (all, copied) = copied.ok()?;
+    // Both are -1 if the checkpoint could not run.
+    u64::try_from(all).ok().filter(|_| all == copied)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::carry_all;
+    use super::repeat_checkpoint;
 
     /// How often it is tried when the log is found this long, time after time.
     fn tries(found: &[Option<u64>]) -> usize {
         let mut found = found.iter();
         let mut count = 0;
-        carry_all(|| {
+        repeat_checkpoint(|| {
             count += 1;
             found.next().copied().flatten()
         });
@@ -133,16 +134,16 @@ mod tests {
     }
 
     #[test]
-    fn what_came_meanwhile_is_carried_behind_the_rest() {
-        assert_eq!(tries(&[Some(4_000), Some(4_000)]), 2, "nothing came");
+    fn repeats_while_pages_are_added() {
+        assert_eq!(tries(&[Some(4_000), Some(4_000)]), 2, "no new pages");
         assert_eq!(tries(&[Some(4_000), Some(4_100), Some(4_100)]), 3);
-        assert_eq!(tries(&[Some(4_000), Some(3)]), 2, "it was begun anew");
+        assert_eq!(tries(&[Some(4_000), Some(3)]), 2, "the log was restarted");
         assert_eq!(
             tries(&[None, Some(4_000), Some(4_000)]),
             3,
-            "somebody else was at it"
+            "another checkpoint was running"
         );
-        assert_eq!(tries(&[1, 2, 3, 4, 5, 6].map(Some)), 4, "somebody never stops");
-        assert_eq!(tries(&[]), 4, "the disk takes nothing");
+        assert_eq!(tries(&[1, 2, 3, 4, 5, 6].map(Some)), 4, "a writer never stops");
+        assert_eq!(tries(&[]), 4, "the disk is full");
     }
 }

@@ -1,10 +1,10 @@
-//! The one connection that writes runs and their events, on a thread of its own. Whatever waits when it comes
-//! to the queue goes into one transaction, so that many runs share a commit and a run pays for one message to
-//! the thread and one back, however many events it brings. Statements stay prepared. Bookings, for which no run
-//! waits, go in between, step by step.
+//! The connection that writes runs and their events, on a thread of its own. All writes in the queue share
+//! one transaction, so that many runs share a commit and a run needs one message to the thread and one back,
+//! however many events it appends. Statements stay prepared. Lifecycle records, which delay no run, are
+//! written in between, in steps.
 //!
-//! A transaction that breaks is taken back and its writes are done again one by one, so that nobody fails for
-//! another's sake. A refusal (a taken name, a second writer) changes nothing, so it needs no taking back.
+//! A failed transaction is rolled back and its writes are repeated one by one, so that a write fails only for
+//! its own reasons. A refusal (duplicate key, second writer) changes nothing and requires no rollback.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -12,20 +12,22 @@ use std::sync::Arc;
 use std::thread;
 
 use engine::Tenant;
-use engine::port::{RunEnd, JournalError, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, RunState};
+use engine::port::{
+    EncodedEvent, IdempotencyClaim, IdempotencyMatch, JournalError, NewRun, RunEnd, RunState,
+};
 use ir::RunId;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::booking::{Bookings, bring};
+use super::database::{BUSY_TIMEOUT, Options, cache_size};
+use super::inserts::{InsertEvents, InsertUsage, Owner, owner};
+use super::row::{corrupt, to_i64};
 use super::spool::{Held, Line};
 use super::wal_checkpoint::{WalCheckpointer, count_pages};
-use super::database::{BUSY_TIMEOUT, Options, cache_size};
-use super::inserts::{InsertEvents, Owner, InsertUsage, owner};
-use super::row::{corrupt, to_i64};
 use crate::limits;
 
-/// Statements that stay prepared: all there are.
+/// Capacity of the statement cache: all statements.
 const STATEMENTS: usize = 16;
 
 #[derive(Clone, Debug)]
@@ -42,7 +44,7 @@ pub(super) enum WriteOp {
     Append {
         tenant: Tenant,
         run: RunId,
-        /// What is known of the run and may not be in the tables yet.
+        /// Data of the run that may not be in the tables yet.
         held: Option<Box<Held>>,
         after: u64,
         events: Vec<EncodedEvent>,
@@ -50,7 +52,7 @@ pub(super) enum WriteOp {
     },
 }
 
-/// Where the answer to a job goes.
+/// Receives the result of a job.
 type Done = oneshot::Sender<Result<(), JournalError>>;
 
 #[derive(Debug)]
@@ -72,24 +74,23 @@ impl Writer {
         Ok(Self { queue })
     }
 
-    /// Returns when it is in the file.
+    /// Returns when the write is committed.
     pub(super) async fn write(&self, write: WriteOp) -> Result<(), JournalError> {
-        self.ask(|done| Job::Write { write, done }).await
+        self.submit(|done| Job::Write { write, done }).await
     }
 
-    /// Returns when calls that were entered and closed are in the file, or when some of them could not be written.
-    /// Booked twice, they are as if booked once.
+    /// Returns when the lifecycle records are committed or some of them could not be written. Idempotent.
     pub(super) async fn book(&self, lines: Arc<[Line]>) -> Result<(), JournalError> {
-        self.ask(|done| Job::Book { lines, done }).await
+        self.submit(|done| Job::Book { lines, done }).await
     }
 
-    async fn ask(&self, job: impl FnOnce(Done) -> Job) -> Result<(), JournalError> {
+    async fn submit(&self, job: impl FnOnce(Done) -> Job) -> Result<(), JournalError> {
         let (done, answer) = oneshot::channel();
         self.queue.send(job(done)).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 
-    /// What was asked for before is done; what comes after is refused.
+    /// Completes queued jobs; later ones are refused.
     pub(super) async fn close(&self) {
         let (done, answer) = oneshot::channel();
         if self.queue.send(Job::Close(done)).await.is_ok() {
@@ -105,13 +106,13 @@ fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     count_pages(&connection)?;
     connection.pragma_update(None, "cache_size", cache_size(limits::WRITER_CACHE_KIB))?;
-    // Whoever adds an event here has found or made its run in the same transaction, and whoever takes a run back takes one
-    // without events. The rows are looked after elsewhere: pruning takes a run's events along.
+    // An event is added only after its run was found or created in the same transaction, and a discarded run
+    // has no events. Pruning deletes the events of a run.
     connection.pragma_update(None, "foreign_keys", false)?;
-    // The states have a type. Checking a text against a list makes a tree of the list, for every row.
+    // States are typed in Rust. A CHECK with a list of strings builds a temporary B-tree for every row.
     connection.pragma_update(None, "ignore_check_constraints", true)?;
     if let Some(pages) = options.pages_max() {
-        // Setting it answers with the new value.
+        // Setting it returns the new value.
         connection.pragma_update_and_check(
             None,
             "max_page_count",
@@ -156,7 +157,7 @@ fn run(connection: Connection, mut checkpoints: WalCheckpointer, mut jobs: mpsc:
                 step(&connection, &mut bookings, || false);
             }
             jobs.close();
-            // The file is nobody's when this is told.
+            // The file is closed before the caller is notified.
             drop((checkpoints, connection));
             close.send(()).ok();
             return;
@@ -165,21 +166,17 @@ fn run(connection: Connection, mut checkpoints: WalCheckpointer, mut jobs: mpsc:
     }
 }
 
-/// Books until somebody waits, and a little at least.
-fn step(
-    connection: &Connection,
-    waiting: &mut VecDeque<(Bookings, Done)>,
-    somebody_waits: impl Fn() -> bool,
-) {
+/// Writes lifecycle records until another write waits; at least a few rows.
+fn step(connection: &Connection, waiting: &mut VecDeque<(Bookings, Done)>, is_contended: impl Fn() -> bool) {
     let Some((bookings, _)) = waiting.front_mut() else {
         return;
     };
-    let ended = match bookings.step(connection, somebody_waits) {
+    let ended = match bookings.step(connection, is_contended) {
         Ok(false) => return,
         ended => ended.map(|_| ()),
     };
     if let Some((_, done)) = waiting.pop_front() {
-        // Whoever left meanwhile has lost nothing.
+        // The receiver may be gone.
         done.send(ended).ok();
     }
 }
@@ -190,7 +187,10 @@ fn execute_batch(connection: &Connection, batch: &mut Vec<QueuedWrite>) {
     let results = match write_batch(connection, batch.iter().map(|(write, _)| write)) {
         Ok(results) => results,
         Err(error) if batch.len() == 1 => vec![Err(error)],
-        Err(_) => batch.iter().map(|(write, _)| write_one(connection, write)).collect(),
+        Err(_) => batch
+            .iter()
+            .map(|(write, _)| write_one(connection, write))
+            .collect(),
     };
     for ((write, done), result) in batch.drain(..).zip(results) {
         let written = result.is_ok();
@@ -205,12 +205,12 @@ fn write_one(connection: &Connection, write: &WriteOp) -> Result<(), JournalErro
     results.pop().unwrap_or(Ok(()))
 }
 
-/// One transaction. Fails as a whole when the file does; what was only refused is told to whom it concerns.
+/// One transaction. Returns an error if the file fails; refusals are returned per write.
 fn write_batch<'w>(
     connection: &Connection,
     writes: impl IntoIterator<Item = &'w WriteOp>,
 ) -> Result<Vec<Result<(), JournalError>>, JournalError> {
-    // Rolls back when it is dropped.
+    // Rolls back on drop.
     let transaction = connection.unchecked_transaction().map_err(failed)?;
     let mut results = Vec::new();
     for write in writes {
@@ -268,7 +268,7 @@ fn create(connection: &Connection, tenant: &Tenant, run: &NewRun) -> Result<(), 
     Ok(())
 }
 
-/// Fails if the name is taken by a run that still holds it.
+/// Fails if the key belongs to a run within its window.
 fn claim_idempotency_key(
     connection: &Connection,
     tenant: &Tenant,
@@ -335,7 +335,7 @@ fn append(
     InsertUsage::prepare(connection)?.add(tenant, &id, owner, end)
 }
 
-/// Why the fence did not open.
+/// Why the fenced update matched no row.
 fn refusal(connection: &Connection, tenant: &str, run: RunId) -> JournalError {
     let state = connection
         .prepare_cached(include_str!("query/run_state.sql"))
@@ -352,10 +352,10 @@ fn refusal(connection: &Connection, tenant: &str, run: RunId) -> JournalError {
     }
 }
 
-/// Whoever asked for a run left before it was there, so nobody will ever run it.
+/// The requester of a run disconnected before it was created, so it will never run.
 fn discard_run(connection: &Connection, write: &WriteOp) {
     if let WriteOp::Create { tenant, run } = write {
-        // A run that cannot be taken back is found unfinished by the next server and ended there.
+        // A run that cannot be deleted is found unfinished by the next server and closed there.
         connection
             .prepare_cached(include_str!("query/forget_run.sql"))
             .and_then(|mut statement| statement.execute(params![tenant.as_str(), String::from(run.id)]))

@@ -1,10 +1,11 @@
-//! Looking back, in memory and on SQLite; a file that is full; a file of an older cogn.
+//! The archive in memory and in SQLite; a full file; files of older versions.
 
 use std::sync::Arc;
 
 use engine::Tenant;
 use engine::port::{
-    Archive, RunEnd, Journal, JournalError, EventKind, NewRun, EncodedEvent, PruneRequest, RunFilter, RunState,
+    Archive, EncodedEvent, EventKind, Journal, JournalError, NewRun, PruneRequest, RunEnd, RunFilter,
+    RunState,
 };
 use ir::RunId;
 use store::memory::MemoryJournal;
@@ -12,7 +13,7 @@ use store::sqlite::{Options, SqliteJournal};
 use testkit::conformance::archive;
 
 #[tokio::test]
-async fn memory_keeps_the_archive_contract() {
+async fn memory_passes_the_archive_suite() {
     archive::suite(|| async {
         let journal = Arc::new(MemoryJournal::default());
         (journal.clone() as Arc<dyn Journal>, journal as Arc<dyn Archive>)
@@ -21,7 +22,7 @@ async fn memory_keeps_the_archive_contract() {
 }
 
 #[tokio::test]
-async fn sqlite_keeps_the_archive_contract() {
+async fn sqlite_passes_the_archive_suite() {
     let folder = tempfile::tempdir().unwrap();
     let counter = std::sync::atomic::AtomicU32::new(0);
     let open = || {
@@ -55,7 +56,7 @@ fn event(bytes: usize) -> EncodedEvent {
 }
 
 #[tokio::test]
-async fn a_full_file_says_so_loses_nothing_and_has_room_again() {
+async fn full_file_refuses_writes_until_pruned() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let bytes_max = Some(1_000_000);
@@ -98,7 +99,7 @@ async fn a_full_file_says_so_loses_nothing_and_has_room_again() {
 }
 
 #[tokio::test]
-async fn a_file_of_the_first_schema_is_brought_up_to_date() {
+async fn migrates_from_schema_1() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let options = sqlx::sqlite::SqliteConnectOptions::new()
@@ -134,7 +135,7 @@ async fn a_file_of_the_first_schema_is_brought_up_to_date() {
     assert_eq!(journal.attempt_usage(&tenant, run).await.unwrap().len(), 1);
 }
 
-/// A file as the second schema left it: two tenants, a run that is going on, and chunks among other events.
+/// A file of schema 2: two tenants, an unfinished run, and chunks between other events.
 async fn second_schema(path: &std::path::Path) {
     let options = sqlx::sqlite::SqliteConnectOptions::new()
         .filename(path)
@@ -180,7 +181,7 @@ async fn second_schema(path: &std::path::Path) {
 }
 
 #[tokio::test]
-async fn a_file_of_the_second_schema_is_brought_up_to_date() {
+async fn migrates_from_schema_2() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     second_schema(&path).await;
@@ -204,7 +205,7 @@ async fn a_file_of_the_second_schema_is_brought_up_to_date() {
     let end = RunEnd::new(None, 9, Vec::new());
     journal.finish(&local, run, 4, &[event(1)], &end).await.unwrap();
     assert_eq!(journal.unfinished().await.unwrap().len(), 1);
-    // Its events go with it.
+    // Its events are deleted with it.
     let retention = PruneRequest {
         before_ms: 10,
         bytes_max: u64::MAX,

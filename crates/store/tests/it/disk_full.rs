@@ -1,16 +1,16 @@
-//! A file that has become full, while bookings are on their way into it: they are known, nothing more begins, and it
-//! keeps nobody from starting.
+//! A file that becomes full with records in the spool: they stay readable, new runs are refused, and a server
+//! can start.
 
 use std::path::Path;
 
 use engine::Tenant;
-use engine::port::{Archive, LifecycleRecord, Journal, JournalError, PruneRequest, RunState};
+use engine::port::{Archive, Journal, JournalError, LifecycleRecord, PruneRequest, RunState};
 use store::sqlite::{Options, SqliteJournal};
 use testkit::conformance::journal::{new, run};
 
 use crate::spool::{close, die, large, logs, said};
 
-/// Four of them at most.
+/// At most four ended runs.
 const ALL_THAT_ENDED: PruneRequest = PruneRequest {
     before_ms: 100,
     bytes_max: u64::MAX,
@@ -24,7 +24,7 @@ const FULL: Options = Options {
     bytes_max: Some(200_000),
 };
 
-/// A journal that takes nothing large any more.
+/// A journal with no space for large events.
 async fn nearly_full(path: &Path) -> SqliteJournal {
     let journal = SqliteJournal::open_with(path, FULL).await.unwrap();
     let (tenant, event) = (Tenant::local(), [large(20_000)]);
@@ -37,7 +37,7 @@ async fn nearly_full(path: &Path) -> SqliteJournal {
 }
 
 #[tokio::test]
-async fn what_a_run_said_is_known_when_the_file_is_full() {
+async fn events_are_readable_when_the_file_is_full() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let journal = nearly_full(&path).await;
@@ -45,10 +45,12 @@ async fn what_a_run_said_is_known_when_the_file_is_full() {
     let LifecycleRecord::Ended { end, .. } = close(run(2)) else {
         unreachable!()
     };
-    // Together they are too large, and nobody knows yet.
+    // Together they are too large, which is not detected yet.
     let first = [said(1), said(2), large(15_000)];
     for id in [2, 3] {
-        journal.record(&tenant, LifecycleRecord::Started(new(run(id)))).unwrap();
+        journal
+            .record(&tenant, LifecycleRecord::Started(new(run(id))))
+            .unwrap();
         journal.append(&tenant, run(id), 0, &first).await.unwrap();
     }
     journal
@@ -71,7 +73,7 @@ async fn what_a_run_said_is_known_when_the_file_is_full() {
     assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
     journal.close().await;
     drop(journal);
-    // With room again, it is there.
+    // With space again, it is readable.
     let journal = SqliteJournal::open(&path).await.unwrap();
     let unfinished = journal.unfinished().await.unwrap();
     let ids = unfinished.iter().map(|(_, row)| row.id);
@@ -84,14 +86,16 @@ async fn what_a_run_said_is_known_when_the_file_is_full() {
 }
 
 #[tokio::test]
-async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
+async fn unwritten_records_are_readable_and_new_runs_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let journal = nearly_full(&path).await;
     let tenant = Tenant::local();
-    // As long as nobody has tried, nobody knows.
+    // Before the first flush, the full file is not detected.
     let last = large(30_000);
-    journal.record(&tenant, LifecycleRecord::Started(new(run(2)))).unwrap();
+    journal
+        .record(&tenant, LifecycleRecord::Started(new(run(2))))
+        .unwrap();
     let LifecycleRecord::Ended { run: own, end, .. } = close(run(2)) else {
         unreachable!()
     };
@@ -114,7 +118,7 @@ async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
     assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
     journal.close().await;
     drop(journal);
-    // With room again, it is there.
+    // With space again, it is readable.
     let journal = SqliteJournal::open(&path).await.unwrap();
     assert!(
         journal
@@ -129,7 +133,7 @@ async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
 }
 
 #[tokio::test]
-async fn a_full_file_keeps_nobody_from_starting() {
+async fn server_starts_with_a_full_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let tenant = Tenant::local();
@@ -137,7 +141,7 @@ async fn a_full_file_keeps_nobody_from_starting() {
         unreachable!()
     };
     let journal = SqliteJournal::open_with(&path, FULL).await.unwrap();
-    // Some that have ended, to be thrown away later.
+    // Some ended runs, to be pruned later.
     for id in 1..=4 {
         journal.create(&tenant, &new(run(id))).await.unwrap();
         journal
@@ -155,7 +159,9 @@ async fn a_full_file_keeps_nobody_from_starting() {
         after += 1;
     }
     for id in [6, 7] {
-        journal.record(&tenant, LifecycleRecord::Started(new(run(id)))).unwrap();
+        journal
+            .record(&tenant, LifecycleRecord::Started(new(run(id))))
+            .unwrap();
         let words = [said(1), large(15_000)];
         journal.append(&tenant, run(id), 0, &words).await.unwrap();
     }
@@ -166,7 +172,7 @@ async fn a_full_file_keeps_nobody_from_starting() {
     journal.close().await;
     drop(journal);
     assert!(logs(folder.path()) > 0, "they are not in the file");
-    // One of two files is mostly empty.
+    // One of the two files is usually empty.
     std::fs::write(folder.path().join("journal.db-calls-0-0a"), "").unwrap();
 
     let journal = SqliteJournal::open_with(&path, FULL).await.unwrap();
@@ -188,8 +194,11 @@ async fn a_full_file_keeps_nobody_from_starting() {
         .finish(&tenant, run(7), 2, &[large(20_000)], &end)
         .await
         .unwrap();
-    // The bookings are tried again by themselves, and then others may begin.
-    while journal.record(&tenant, LifecycleRecord::Started(new(run(8)))).is_err() {
+    // The flush is retried automatically, then new runs are accepted.
+    while journal
+        .record(&tenant, LifecycleRecord::Started(new(run(8))))
+        .is_err()
+    {
         tokio::task::yield_now().await;
     }
     for (id, count) in [(6, 3), (7, 3)] {
@@ -202,7 +211,7 @@ async fn a_full_file_keeps_nobody_from_starting() {
 }
 
 #[tokio::test]
-async fn a_booking_whose_run_was_thrown_away_meanwhile_counts_once() {
+async fn record_of_a_pruned_run_counts_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let tenant = Tenant::local();

@@ -1,9 +1,9 @@
-//! Memory and SQLite, the same suite; SQLite also survives its process.
+//! Memory and SQLite pass the same suite; SQLite also across processes.
 
 use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{Journal, EventKind, NewRun, EncodedEvent};
+use engine::port::{EncodedEvent, EventKind, Journal, NewRun};
 use futures::FutureExt;
 use ir::RunId;
 use store::limits;
@@ -12,12 +12,12 @@ use store::sqlite::SqliteJournal;
 use testkit::conformance::journal;
 
 #[tokio::test]
-async fn memory_keeps_the_journal_contract() {
+async fn memory_passes_the_journal_suite() {
     journal::suite(|| async { Arc::new(MemoryJournal::default()) as Arc<dyn Journal> }).await;
 }
 
 #[tokio::test]
-async fn sqlite_keeps_the_journal_contract() {
+async fn sqlite_passes_the_journal_suite() {
     let folder = tempfile::tempdir().unwrap();
     let counter = std::sync::atomic::AtomicU32::new(0);
     let open = || {
@@ -29,7 +29,7 @@ async fn sqlite_keeps_the_journal_contract() {
 }
 
 #[tokio::test]
-async fn sqlite_keeps_everything_across_a_reopening() {
+async fn sqlite_retains_everything_across_reopening() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let open = || {
@@ -40,7 +40,7 @@ async fn sqlite_keeps_everything_across_a_reopening() {
 }
 
 #[tokio::test]
-async fn a_file_from_the_future_is_refused() {
+async fn newer_schema_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     SqliteJournal::open(&path).await.unwrap().close().await;
@@ -55,9 +55,9 @@ async fn a_file_from_the_future_is_refused() {
     assert!(error.to_string().contains("version 99"), "{error}");
 }
 
-/// Nobody will ever run it, so it must not stand there as a run in progress.
+/// The run will never be executed, so it must not be listed as running.
 #[tokio::test]
-async fn a_run_whose_caller_left_before_it_was_there_is_taken_back() {
+async fn run_is_discarded_if_its_creator_disconnected() {
     let folder = tempfile::tempdir().unwrap();
     let journal = SqliteJournal::open(&folder.path().join("journal.db"))
         .await
@@ -74,22 +74,22 @@ async fn a_run_whose_caller_left_before_it_was_there_is_taken_back() {
     let mut made = Vec::new();
     for number in 1..=50 {
         let run = new(number);
-        // Asks, and does not wait for an answer.
+        // Starts the call and drops it.
         let created = journal.create(&tenant, &run).now_or_never();
         made.extend(created.is_some().then_some(run.id));
     }
-    // Waits behind all the others.
+    // Waits for all the others.
     let last = new(51);
     journal.create(&tenant, &last).await.unwrap();
     made.push(last.id);
-    assert!(made.len() < 51, "nobody left early");
+    assert!(made.len() < 51, "no creator disconnected early");
     let unfinished = journal.unfinished().await.unwrap();
     let unfinished: Vec<RunId> = unfinished.into_iter().map(|(_, row)| row.id).collect();
     assert_eq!(unfinished, made);
 }
 
 #[tokio::test]
-async fn the_write_ahead_log_stays_short_however_much_is_written() {
+async fn wal_size_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let journal = SqliteJournal::open(&path).await.unwrap();
@@ -101,7 +101,7 @@ async fn the_write_ahead_log_stays_short_however_much_is_written() {
         seq: None,
         body: "x".repeat(1_000_000).into(),
     };
-    // A page and what SQLite notes of it.
+    // A page and its frame header.
     let longest = u64::from(limits::LOG_PAGES_MAX + limits::LOG_PAGES_MORE) * 4120;
     for after in 0..longest / 1_000_000 + 30 {
         journal

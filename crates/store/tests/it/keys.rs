@@ -1,4 +1,4 @@
-//! Keys in memory and on SQLite.
+//! API keys in memory and in SQLite.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use tenancy::KeyStore;
 use testkit::conformance::keys;
 
 #[tokio::test]
-async fn memory_keeps_the_contract_of_keys() {
+async fn memory_passes_the_key_suite() {
     keys::suite(|| async { Arc::new(MemoryKeys::default()) as Arc<dyn KeyStore> }).await;
 }
 
 #[tokio::test]
-async fn sqlite_keeps_the_contract_of_keys() {
+async fn sqlite_passes_the_key_suite() {
     let folder = tempfile::tempdir().unwrap();
     let counter = std::sync::atomic::AtomicU32::new(0);
     let open = || {

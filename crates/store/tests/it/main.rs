@@ -1,10 +1,10 @@
-//! The journals of this crate against the suite of their port.
+//! The adapters of this crate against the suites of their ports.
 
 #[cfg(test)]
 mod archive;
 #[cfg(test)]
-mod spool;
-#[cfg(test)]
 mod disk_full;
 mod journal;
 mod keys;
+#[cfg(test)]
+mod spool;

@@ -1,9 +1,12 @@
-//! Bookings of calls on SQLite: they outlive the process that made them, and count once.
+//! Spooled lifecycle records in SQLite: they survive a killed process, and count once.
 
 use std::path::Path;
 
 use engine::Tenant;
-use engine::port::{Archive, LifecycleRecord, RunEnd, Journal, JournalError, EventKind, EncodedEvent, AttemptUsage, RunState, UsageFilter};
+use engine::port::{
+    Archive, AttemptUsage, EncodedEvent, EventKind, Journal, JournalError, LifecycleRecord, RunEnd, RunState,
+    UsageFilter,
+};
 use ir::RunId;
 use store::sqlite::SqliteJournal;
 use testkit::conformance::journal::{new, run};
@@ -20,7 +23,7 @@ pub(crate) fn close(run: RunId) -> LifecycleRecord {
     LifecycleRecord::Ended { run, last: None, end }
 }
 
-/// A process that dies: its tasks are gone in the moment in which it has booked.
+/// A killed process: its tasks end right after the records are spooled.
 pub(crate) fn die(path: &Path, bookings: &[LifecycleRecord]) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -42,7 +45,7 @@ pub(crate) fn logs(folder: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn what_a_killed_process_has_booked_is_picked_up_once() {
+async fn orphaned_spool_is_recovered_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let bookings = [
@@ -52,7 +55,7 @@ async fn what_a_killed_process_has_booked_is_picked_up_once() {
     ];
     std::thread::scope(|scope| scope.spawn(|| die(&path, &bookings)).join().unwrap());
     assert!(logs(folder.path()) > 0);
-    // Half a line is what was being written when it died.
+    // A partial record was being written when the process was killed.
     let torn = folder.path().join("journal.db-calls-0-0a");
     std::fs::write(&torn, "+{\"tenant\":\"local\",\"id\":").unwrap();
     let journal = SqliteJournal::open(&path).await.unwrap();
@@ -69,7 +72,7 @@ async fn what_a_killed_process_has_booked_is_picked_up_once() {
     assert_eq!(logs(folder.path()), 0);
 }
 
-/// How long the logs are together.
+/// Total size of the spool files.
 fn logged(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     let logs = entries.filter(|entry| entry.file_name().to_str().unwrap().contains("-calls-"));
@@ -77,7 +80,7 @@ fn logged(folder: &Path) -> u64 {
 }
 
 #[tokio::test]
-async fn what_many_have_noted_takes_one_write_and_survives_from_then_on() {
+async fn buffered_records_are_flushed_in_one_write() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     std::thread::scope(|scope| {
@@ -96,14 +99,14 @@ async fn what_many_have_noted_takes_one_write_and_survives_from_then_on() {
                 journal.flush(run(2)).unwrap();
                 let all = logged(folder.path());
                 assert!(all > 0);
-                // The others' are there as well.
+                // The records of the other runs are written too.
                 journal.flush(run(1)).unwrap();
                 journal.flush(run(3)).unwrap();
                 assert_eq!(logged(folder.path()), all);
                 journal.buffer(&Tenant::local(), close(run(1))).unwrap();
                 assert_eq!(logged(folder.path()), all);
                 journal.flush(run(1)).unwrap();
-                // Nobody has committed this one, so it never happened.
+                // This record was not flushed, so it does not exist.
                 let late = LifecycleRecord::Started(new(run(4)));
                 journal.buffer(&Tenant::local(), late).unwrap();
             });
@@ -121,9 +124,9 @@ async fn what_many_have_noted_takes_one_write_and_survives_from_then_on() {
     assert_eq!((usage[0].runs, usage[0].input_tokens), (1, Some(5)));
 }
 
-/// Long texts were once written as JSON, too.
+/// Older versions wrote long texts as JSON.
 #[tokio::test]
-async fn what_an_older_cogn_has_booked_is_picked_up() {
+async fn older_spool_format_is_recovered() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let old = concat!(
@@ -164,9 +167,9 @@ pub(crate) fn said(seq: u64) -> EncodedEvent {
     }
 }
 
-/// The first events are in the log in the moment in which they are said, like the run itself.
+/// The first events are spooled as soon as they are appended, like the run itself.
 #[tokio::test]
-async fn what_a_killed_process_said_first_is_picked_up() {
+async fn spooled_events_are_recovered() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     std::thread::scope(|scope| {
@@ -179,10 +182,12 @@ async fn what_a_killed_process_said_first_is_picked_up() {
             let (tenant, events) = (Tenant::local(), [said(1), said(2)]);
             let speaks = async {
                 for id in 1..=2 {
-                    journal.record(&tenant, LifecycleRecord::Started(new(run(id)))).unwrap();
+                    journal
+                        .record(&tenant, LifecycleRecord::Started(new(run(id))))
+                        .unwrap();
                     journal.append(&tenant, run(id), 0, &events).await.unwrap();
                 }
-                // What is too long to be booked brings along what came before.
+                // An event too large for the spool is written together with the earlier ones.
                 journal.append(&tenant, run(2), 2, &[said(3)]).await.unwrap();
                 journal
                     .append(&tenant, run(2), 3, &[large(20_000)])
@@ -213,14 +218,16 @@ async fn what_a_killed_process_said_first_is_picked_up() {
     }
 }
 
-/// However it gets there, a run has one beginning, and whoever asks for it finds it.
+/// A run is created once, regardless of the path of its record, and every read finds it.
 #[tokio::test]
-async fn a_run_begins_once() {
+async fn run_is_created_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let journal = SqliteJournal::open(&path).await.unwrap();
     let tenant = Tenant::local();
-    journal.record(&tenant, LifecycleRecord::Started(new(run(1)))).unwrap();
+    journal
+        .record(&tenant, LifecycleRecord::Started(new(run(1))))
+        .unwrap();
     journal.append(&tenant, run(1), 0, &[said(1)]).await.unwrap();
     let again = journal.append(&tenant, run(1), 0, &[said(1)]).await;
     assert!(matches!(again, Err(JournalError::Fenced(_))), "{again:?}");
@@ -228,7 +235,9 @@ async fn a_run_begins_once() {
     let foreign = journal.append(&other, run(1), 0, &[said(1)]).await;
     assert!(matches!(foreign, Err(JournalError::Unknown(_))), "{foreign:?}");
     for (id, seq) in [(2, 1), (3, 2)] {
-        journal.record(&tenant, LifecycleRecord::Started(new(run(id)))).unwrap();
+        journal
+            .record(&tenant, LifecycleRecord::Started(new(run(id))))
+            .unwrap();
         journal
             .append(&tenant, run(id), 0, &[said(1), said(2)])
             .await
@@ -236,11 +245,13 @@ async fn a_run_begins_once() {
         let entry = journal.find_chunk(&tenant, run(id), seq).await.unwrap().unwrap();
         assert_eq!((entry.offset, entry.event), (seq, said(seq)));
     }
-    // One that ends at once ends once, and is accounted for.
+    // A run that ends at once ends once, and its usage is recorded.
     let LifecycleRecord::Ended { end, .. } = close(run(5)) else {
         unreachable!()
     };
-    journal.record(&tenant, LifecycleRecord::Started(new(run(5)))).unwrap();
+    journal
+        .record(&tenant, LifecycleRecord::Started(new(run(5))))
+        .unwrap();
     journal.append(&tenant, run(5), 0, &[said(1)]).await.unwrap();
     journal
         .finish(&tenant, run(5), 1, &[large(9)], &end)
@@ -251,7 +262,7 @@ async fn a_run_begins_once() {
     let row = journal.find(&tenant, run(5)).await.unwrap().unwrap();
     assert_eq!((row.state, row.last_offset), (RunState::Done, 2));
     assert_eq!(journal.attempt_usage(&tenant, run(5)).await.unwrap().len(), 1);
-    // A second server sees all of it, once it is in the tables, and goes on behind it.
+    // A second server sees all events in the tables, and appends after them.
     let second = SqliteJournal::open(&path).await.unwrap();
     assert_eq!(
         second.find(&tenant, run(3)).await.unwrap().unwrap().last_offset,
@@ -263,17 +274,26 @@ async fn a_run_begins_once() {
 }
 
 #[tokio::test]
-async fn what_another_process_still_books_is_left_to_it() {
+async fn spool_of_a_running_process_is_not_recovered() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let first = SqliteJournal::open(&path).await.unwrap();
     let second = SqliteJournal::open(&path).await.unwrap();
-    first.record(&Tenant::local(), LifecycleRecord::Started(new(run(1)))).unwrap();
+    first
+        .record(&Tenant::local(), LifecycleRecord::Started(new(run(1))))
+        .unwrap();
     second.unfinished().await.unwrap();
     assert_eq!(logs(folder.path()), 2, "they are in use");
     first.record(&Tenant::local(), close(run(1))).unwrap();
     assert!(first.find(&Tenant::local(), run(1)).await.unwrap().is_some());
-    assert_eq!(second.attempt_usage(&Tenant::local(), run(1)).await.unwrap().len(), 1);
+    assert_eq!(
+        second
+            .attempt_usage(&Tenant::local(), run(1))
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
     first.close().await;
     drop(first);
     assert_eq!(logs(folder.path()), 0, "nothing is left behind");
@@ -288,7 +308,7 @@ pub(crate) fn large(bytes: usize) -> EncodedEvent {
 }
 
 #[tokio::test]
-async fn whoever_asks_waits_for_no_pause() {
+async fn reads_do_not_wait_for_the_flush_interval() {
     let folder = tempfile::tempdir().unwrap();
     let journal = SqliteJournal::open(&folder.path().join("journal.db"))
         .await
@@ -296,24 +316,28 @@ async fn whoever_asks_waits_for_no_pause() {
     let tenant = Tenant::local();
     let began = std::time::Instant::now();
     for number in 1..=40 {
-        journal.record(&tenant, LifecycleRecord::Started(new(run(number)))).unwrap();
+        journal
+            .record(&tenant, LifecycleRecord::Started(new(run(number))))
+            .unwrap();
         assert!(journal.find(&tenant, run(number)).await.unwrap().is_some());
     }
-    // Forty pauses would be four seconds.
+    // Forty flush intervals would take four seconds.
     assert!(began.elapsed() < std::time::Duration::from_secs(3));
 }
 
 #[tokio::test]
-async fn whoever_says_something_waits_for_a_part_of_the_bookings_at_most() {
+async fn append_waits_for_one_flush_step_at_most() {
     let folder = tempfile::tempdir().unwrap();
     let journal = SqliteJournal::open(&folder.path().join("journal.db"))
         .await
         .unwrap();
     let (tenant, many) = (Tenant::local(), 5_000);
-    // It is booked with the others, and its turn to get into the tables comes last.
+    // It is spooled with the others, and flushed last.
     let speaker = run(many + 1);
     for id in 1..=many + 1 {
-        journal.buffer(&tenant, LifecycleRecord::Started(new(run(id)))).unwrap();
+        journal
+            .buffer(&tenant, LifecycleRecord::Started(new(run(id))))
+            .unwrap();
     }
     for id in 1..=many {
         journal.buffer(&tenant, close(run(id))).unwrap();
@@ -334,7 +358,7 @@ async fn whoever_says_something_waits_for_a_part_of_the_bookings_at_most() {
             .unwrap();
         said_so_far += 1;
     };
-    // Whoever had to wait for all of them would have come this far once or twice.
+    // An append that waited for all of them would happen once or twice.
     assert!(said_so_far > 10, "{said_so_far}");
     assert_eq!(row.state, RunState::Done);
     let usage = journal.usage(None, &UsageFilter::default()).await.unwrap();

@@ -1,4 +1,4 @@
--- Who asked, under which name, what a person said about it, and what it used.
+-- Client, idempotency key, review and usage.
 ALTER TABLE run ADD COLUMN client TEXT NOT NULL DEFAULT '';
 ALTER TABLE run ADD COLUMN once_key TEXT;
 ALTER TABLE run ADD COLUMN once_fingerprint TEXT;
@@ -14,7 +14,7 @@ CREATE INDEX run_state ON run (tenant, state, id);
 CREATE INDEX run_review ON run (tenant, id) WHERE review_reason IS NOT NULL AND review_decision IS NULL;
 CREATE INDEX run_finished ON run (finished_at_ms) WHERE state <> 'running';
 
--- Stays when its run is thrown away: money was spent.
+-- Retained when its run is pruned: the money was spent.
 CREATE TABLE usage (
     tenant           TEXT    NOT NULL,
     run              TEXT    NOT NULL,

@@ -1,5 +1,5 @@
--- Each tree costs every run. A chunk is found by its offset, which its number bounds from below, and what was left
--- running by its state, tenant by tenant.
+-- Each index costs every run. A chunk is found by its offset, which has its number as a lower bound, and
+-- unfinished runs by their state, tenant by tenant.
 DROP INDEX event_seq;
 DROP INDEX run_unfinished;
 

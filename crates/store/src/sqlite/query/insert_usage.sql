@@ -1,4 +1,4 @@
--- What is accounted for stays as it is: a booking may come again when its run has been thrown away.
+-- Existing rows are kept: a lifecycle record may be replayed after its run was pruned.
 INSERT INTO usage (
     tenant, run, attempt, client, module, backend, model, outcome, input_tokens, output_tokens,
     estimated_tokens, at_ms

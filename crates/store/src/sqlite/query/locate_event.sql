@@ -1,5 +1,5 @@
--- Chunks are counted from 1 as they come, so one stands no earlier than its number says, and later only by what is no
--- chunk. The first one there that is not before it is it, or there is none.
+-- Chunks are numbered from 1, so the offset of a chunk is at least its number, and larger only by the number
+-- of other events before it. The first chunk from that offset on either has the number, or no chunk has.
 SELECT "offset", kind, seq, body FROM (
     SELECT "offset", kind, seq, body FROM event
     WHERE tenant = ?1 AND run = ?2 AND "offset" >= ?3 AND seq >= ?3

@@ -1,4 +1,4 @@
--- One tenant after the other: the tree of states begins with them.
+-- One tenant after the other: the index on the state starts with the tenant.
 WITH RECURSIVE
 holder(tenant) AS (
     SELECT MIN(tenant) FROM run

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{LifecycleRecord, RunEnd, RunOutcome, EventKind, NewRun, EncodedEvent, AttemptUsage};
+use engine::port::{AttemptUsage, EncodedEvent, EventKind, LifecycleRecord, NewRun, RunEnd, RunOutcome};
 use ir::RunId;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub(in crate::sqlite) struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sqlite) enum Note {
     Booked(LifecycleRecord),
-    /// What a run said while nobody else could know of it, and how it ended if it did.
+    /// What a run said while no reader could know of it, and how it ended if it did.
     Said {
         run: RunId,
         events: Vec<EncodedEvent>,
@@ -237,7 +237,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// An event of a kind that nobody knows is none of ours.
+    /// An event of an unknown kind is skipped.
     fn rendered(self, tail: &mut Tail<'_>) -> Option<EncodedEvent> {
         Some(EncodedEvent {
             kind: EventKind::find(&self.kind)?,
@@ -252,7 +252,7 @@ mod tests {
     use std::sync::Arc;
 
     use engine::Tenant;
-    use engine::port::{LifecycleRecord, RunEnd, EventKind, NewRun, EncodedEvent, AttemptUsage};
+    use engine::port::{AttemptUsage, EncodedEvent, EventKind, LifecycleRecord, NewRun, RunEnd};
     use ir::RunId;
 
     use super::{Line, Note};
@@ -286,7 +286,11 @@ mod tests {
             end,
         };
         let said = [said(None), said(Some(end.clone()))];
-        let bookings = [LifecycleRecord::Started(new), plain, LifecycleRecord::Ended { run, last, end }];
+        let bookings = [
+            LifecycleRecord::Started(new),
+            plain,
+            LifecycleRecord::Ended { run, last, end },
+        ];
         let notes = bookings.map(Note::Booked).into_iter().chain(said);
         let line = |note| Line {
             tenant: Tenant::new("t"),

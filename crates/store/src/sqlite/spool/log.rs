@@ -1,6 +1,6 @@
 //! What was booked and is not in the tables yet, in two files beside the database: one is written while the
-//! lines of the other go into the tables. Whoever is killed leaves them behind; whoever starts next picks
-//! them up. Both are locked by their owner, so that nobody picks up what is still in use.
+//! lines of the other go into the tables. A killed process leaves them behind; the next one picks them up.
+//! Both are locked by their owner, so that no other process picks up what is still in use.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -53,7 +53,7 @@ impl Log {
         let page = || {
             let path = PathBuf::from("/dev/full");
             let file = OpenOptions::new().append(true).open(&path)?;
-            // Not empty, so that nobody removes it.
+            // Not empty, so that it is not removed.
             Ok::<_, io::Error>(Page { path, file, bytes: 1 })
         };
         Ok(Self {
@@ -85,7 +85,7 @@ impl Log {
         self.text.len()
     }
 
-    /// One write for all of them. If that breaks, each has its own, so that nobody fails for another's sake.
+    /// One write for all of them. If that breaks, each has its own, so that no line fails for another's sake.
     pub(super) fn flush(&mut self) -> Vec<Lost> {
         if self.ends.is_empty() {
             return Vec::new();
@@ -173,7 +173,7 @@ impl Page {
     }
 }
 
-/// What somebody left behind.
+/// The files of a killed process.
 #[derive(Debug)]
 pub(super) struct Leftover {
     path: PathBuf,
@@ -182,7 +182,7 @@ pub(super) struct Leftover {
 }
 
 impl Leftover {
-    /// All that nobody holds, in the order of their names.
+    /// All that no process has locked, in the order of their names.
     pub(super) fn find(database: &Path) -> io::Result<Vec<Self>> {
         let Some(stem) = database.file_name().and_then(|name| name.to_str()) else {
             return Ok(Vec::new());

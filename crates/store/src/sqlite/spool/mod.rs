@@ -1,4 +1,4 @@
-//! The accounts of calls. Nobody waits for them: a booking is appended to a log, which survives a killed
+//! The accounts of calls. Calls do not wait for them: a booking is appended to a log, which survives a killed
 //! process, and goes into the tables a moment later together with all that came meanwhile. Reading waits
 //! until what was booked before is in the tables.
 
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use engine::Tenant;
-use engine::port::{LifecycleRecord, RunEnd, JournalError, EncodedEvent};
+use engine::port::{EncodedEvent, JournalError, LifecycleRecord, RunEnd};
 use ir::RunId;
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
@@ -37,7 +37,7 @@ struct Shared {
     desk: Mutex<Desk>,
     /// There is something to do.
     wake: Arc<Notify>,
-    /// Somebody waits for it to be done.
+    /// A reader waits for it to be done.
     hurry: Arc<Notify>,
     /// How many bookings were tried, and whether the last of them got through.
     done: watch::Sender<Done>,
@@ -64,14 +64,15 @@ struct Desk {
     booked: u64,
     /// The runs that were entered and are not in the tables yet.
     begun: HashMap<RunId, Begun>,
-    /// What the log did not take, until whoever put it asks.
+    /// What the log did not take, until the run that put it asks.
     lost: HashMap<RunId, io::Error>,
     /// How often lines were carried away.
     turn: u64,
     log: Option<Log>,
-    /// What killed servers have left behind, as long as it waits. Each is booked by itself: some lines may stand in two.
+    /// What killed servers have left behind, as long as it waits. Each is booked separately: some lines may
+    /// be in two.
     leftovers: Vec<(Leftover, Arc<[Line]>)>,
-    /// Somebody carries bookings to the tables.
+    /// A task carries bookings to the tables.
     worked: bool,
     fault: Option<Fault>,
     closed: bool,
@@ -165,7 +166,7 @@ impl Calls {
         Ok(())
     }
 
-    /// There is somebody who carries bookings to the tables, and knows that something waits.
+    /// Ensures that a task carries bookings to the tables, and wakes it.
     fn have_carried(&self, mut desk: MutexGuard<'_, Desk>) {
         let shared = &self.0;
         if !std::mem::replace(&mut desk.worked, true) {
@@ -176,8 +177,8 @@ impl Calls {
         shared.wake.notify_one();
     }
 
-    /// Takes what a run says without waiting, as long as nobody else can know of the run: it was entered here and is
-    /// not on its way into the tables. Returns whether it took them.
+    /// Takes what a run says without waiting, as long as no reader can know of the run: it was entered here
+    /// and is not on its way into the tables. Returns whether it took them.
     pub(super) fn say(&self, tenant: &Tenant, run: RunId, words: Words<'_>) -> Result<bool, JournalError> {
         let mut desk = self.0.desk();
         let turn = desk.turn;
@@ -211,7 +212,7 @@ impl Calls {
         Ok(true)
     }
 
-    /// How a run began, if that may not be in the tables yet: whoever writes behind it brings it along, and from then
+    /// How a run began, if that may not be in the tables yet: the next writer brings it along, and from then
     /// on writes all of it.
     pub(super) fn take_over(&self, tenant: &Tenant, run: RunId) -> Option<Held> {
         let mut desk = self.0.desk();
@@ -249,8 +250,8 @@ impl Calls {
         fault.map_or(Ok(()), |fault| Err(fault.into()))
     }
 
-    /// Carries what is left and books nothing more. What the tables do not take now is in the log, for
-    /// whoever opens them next.
+    /// Carries what is left and books nothing more. What the tables do not take now is in the log, for the
+    /// next process that opens them.
     pub(super) async fn close(&self) {
         self.settle().await.ok();
         self.0.desk().closed = true;
@@ -300,7 +301,7 @@ impl Calls {
 
 impl Drop for Calls {
     fn drop(&mut self) {
-        // Whoever carries bookings sees that there is nobody left.
+        // Ends the task that carries bookings.
         self.0.wake.notify_one();
         self.0.hurry.notify_one();
     }
@@ -386,7 +387,7 @@ impl Shared {
             let mut desk = self.desk();
             desk.flush();
             if desk.waiting.is_empty() {
-                // What else was booked since the last time, the log did not take: nobody need wait for it.
+                // What else was booked since the last time, the log did not take: no reader need wait for it.
                 let booked = desk.booked;
                 drop(desk);
                 self.tell(None, booked);

@@ -1,4 +1,4 @@
-//! A log that takes nothing: a disk on which there is no room.
+//! Spool files on a full disk.
 
 use engine::Tenant;
 use engine::port::{LifecycleRecord, NewRun};
@@ -28,7 +28,7 @@ fn line(number: usize) -> Line {
 }
 
 #[test]
-fn what_cannot_be_written_is_told_line_by_line_and_forgotten() {
+fn failed_writes_are_reported_per_record() {
     let mut log = Log::without_room().unwrap();
     for count in [1, 3_usize] {
         for number in 0..count {
@@ -42,8 +42,8 @@ fn what_cannot_be_written_is_told_line_by_line_and_forgotten() {
 }
 
 #[test]
-fn what_is_lost_never_happened_and_its_own_run_is_told_once() {
-    // What is there from before stays.
+fn failed_record_is_removed_and_reported_once() {
+    // Earlier records stay.
     let mut desk = Desk {
         waiting: vec![line(0)],
         log: Some(Log::without_room().unwrap()),
@@ -70,7 +70,7 @@ fn what_is_lost_never_happened_and_its_own_run_is_told_once() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_what_is_lost() {
+async fn waiters_ignore_failed_records() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let journal = SqliteJournal::open(&path).await.unwrap();

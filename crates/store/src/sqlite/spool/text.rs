@@ -1,5 +1,5 @@
-//! A long text in a line of the log: its length stands in the line's JSON, the text itself behind it, as it is. That
-//! spares it from being escaped. One that would break the line is written within the JSON, as all were once.
+//! A long text in a line of the log: its length is in the line's JSON, the text itself follows it unescaped.
+//! A text that would break the line is written within the JSON, as all were once.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
-//! What the lines about one run come to: how it began, what it said, how it ended. The tables get it from the lines
-//! themselves, whoever brings it along has it as its own.
+//! What the lines about one run come to: how it began, what it said, how it ended. The tables get it from the
+//! lines themselves, a writer that brings it along has a copy.
 
-use engine::port::{LifecycleRecord, RunEnd, NewRun, EncodedEvent};
+use engine::port::{EncodedEvent, LifecycleRecord, NewRun, RunEnd};
 
 use super::line::Note;
 
