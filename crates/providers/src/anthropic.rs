@@ -1,12 +1,12 @@
-//! Anthropic's Messages API. The base URL is what stands before `/v1/messages`.
+//! Anthropic's Messages API. The base URL excludes `/v1/messages`.
 
 use ir::Dialect;
 
-use crate::http::{Client, HttpUpstream, HttpOptions, ModelList, VendorSpec};
+use crate::http::{Client, HttpOptions, HttpUpstream, ModelList, VendorSpec};
 
 pub const BASE_URL: &str = "https://api.anthropic.com";
 
-/// The version of the API that the dialect in `wire` is written for.
+/// The API version that the dialect in `wire` implements.
 const VERSION: &str = "2023-06-01";
 
 pub fn anthropic(client: Client, options: HttpOptions) -> HttpUpstream {

@@ -1,9 +1,9 @@
-//! Gemini's generateContent. The base URL is what stands before `/v1beta/models`; the model and the wish to
-//! stream stand in the address, so a model's name is held to letters that cannot leave it.
+//! Gemini's generateContent. The base URL excludes `/v1beta/models`; the model and the stream flag are part
+//! of the URL, so a model name is escaped and cannot change the path.
 
 use ir::{ChatRequest, Dialect, Payload};
 
-use crate::http::{Client, HttpUpstream, HttpOptions, ModelList, VendorSpec};
+use crate::http::{Client, HttpOptions, HttpUpstream, ModelList, VendorSpec};
 
 pub const BASE_URL: &str = "https://generativelanguage.googleapis.com";
 
@@ -18,7 +18,7 @@ pub fn gemini(client: Client, options: HttpOptions) -> HttpUpstream {
             list: "models",
             name: "name",
         },
-        // In a header, not in the address: addresses end up in logs.
+        // In a header, not in the URL, because URLs are logged.
         key_header: ("x-goog-api-key", ""),
         headers: &[],
     };
@@ -36,7 +36,7 @@ fn whole(payload: &Payload, model: &str) -> Option<(Dialect, String)> {
     }
 }
 
-/// A model's name as it may stand in a path.
+/// A model name escaped for a path.
 fn named(model: &str) -> String {
     let model = model.strip_prefix("models/").unwrap_or(model);
     model.chars().map(escaped).collect()
@@ -50,7 +50,7 @@ fn path(chat: &ChatRequest) -> String {
     }
 }
 
-/// A letter of a model's name as it may stand in a path. None can end the path or climb out of it.
+/// A character of a model name escaped for a path. None can end the path or traverse it.
 fn escaped(letter: char) -> String {
     match letter {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => String::from(letter),
@@ -68,7 +68,7 @@ mod tests {
     use ir::ChatRequest;
 
     #[test]
-    fn no_model_name_leaves_its_place() {
+    fn model_names_are_escaped_in_the_path() {
         for (name, expected) in [
             (
                 "gemini-2.5-flash",

@@ -1,4 +1,4 @@
-//! A set of signing keys, fetched over HTTPS. What the keys are for is not known here.
+//! Fetches a set of signing keys over HTTPS. This file does not depend on the use of the keys.
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -14,17 +14,17 @@ pub struct KeySetUrl {
 }
 
 impl KeySetUrl {
-    /// Whoever can change the answer can sign anything: so it must come over TLS, or from this machine.
+    /// A manipulated response would allow forged signatures, so the URL must be HTTPS or on this host.
     pub fn new(client: Client, url: &str) -> Result<Self, String> {
         let url: reqwest::Url = url
             .parse()
-            .map_err(|error| format!("`{url}` is no URL: {error}"))?;
+            .map_err(|error| format!("`{url}` is not a URL: {error}"))?;
         let host = url.host_str().unwrap_or_default();
         let here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
         match url.scheme() {
             "https" => {}
             "http" if here => {}
-            _ => return Err(format!("keys must come over https, not from {url}")),
+            _ => return Err(format!("keys must be fetched over https, not from {url}")),
         }
         Ok(Self { client, url })
     }

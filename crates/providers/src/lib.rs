@@ -1,5 +1,5 @@
-//! Back-ends that answer canonical requests, one file or folder each. Adding one touches nothing else.
-//! This crate must not know what a module is, nor how answers are stored or served.
+//! Back-ends that execute canonical requests, one file or folder each. They are independent of each other.
+//! This crate must not depend on modules, or on how responses are stored or served.
 
 pub mod anthropic;
 pub mod command;
@@ -16,13 +16,13 @@ pub mod scripted;
 mod spill_error;
 
 pub use anthropic::anthropic;
-pub use command::{CommandUpstream, CommandOptions};
+pub use command::{CommandOptions, CommandUpstream};
 pub use fetch::GuardedFetch;
 pub use gemini::gemini;
-pub use http::{Client, ClientOptions, HttpUpstream, HttpOptions, Proxy, Timeouts};
+pub use http::{Client, ClientOptions, HttpOptions, HttpUpstream, Proxy, Timeouts};
 pub use key_set::KeySetUrl;
 pub use ollama::ollama;
 pub use openai::openai;
-pub use rate_limited::{RequestWindow, RateLimited};
+pub use rate_limited::{RateLimited, RequestWindow};
 pub use recording::{Recorder, Replay};
 pub use scripted::ScriptedUpstream;

@@ -1,9 +1,9 @@
-//! Ollama's own chat. The base URL is what stands before `/api/chat`. A key is needed only behind a proxy
-//! that asks for one.
+//! Ollama's native chat API. The base URL excludes `/api/chat`. A key is needed only behind a proxy that
+//! requires one.
 
 use ir::{Dialect, Payload};
 
-use crate::http::{Client, HttpUpstream, HttpOptions, ModelList, VendorSpec};
+use crate::http::{Client, HttpOptions, HttpUpstream, ModelList, VendorSpec};
 
 pub const BASE_URL: &str = "http://127.0.0.1:11434";
 

@@ -1,10 +1,9 @@
-//! OpenAI, and everything that speaks its chat completions: vLLM, llama.cpp, LM Studio, OpenRouter, DeepSeek
-//! and many more. The base URL is what stands before `/chat/completions`, and before the addresses of the other
-//! operations.
+//! OpenAI and compatible servers: vLLM, llama.cpp, LM Studio, OpenRouter, DeepSeek and many more. The base
+//! URL excludes `/chat/completions` and the paths of the other operations.
 
 use ir::{Dialect, Payload};
 
-use crate::http::{Client, HttpUpstream, HttpOptions, ModelList, VendorSpec};
+use crate::http::{Client, HttpOptions, HttpUpstream, ModelList, VendorSpec};
 
 pub const BASE_URL: &str = "https://api.openai.com/v1";
 

@@ -1,11 +1,11 @@
-//! A back-end that is asked at most so often in a minute. A call beyond that is not sent: it ends in the error
-//! that a rate-limited server would give, with the time after which to come back, so that the router goes
-//! elsewhere or waits. Several instances of one back-end share one pace.
+//! A back-end with a limit of calls per minute. A call beyond the limit is not sent: it fails with the error
+//! of a rate-limited server, including the retry delay, so that the router selects another back-end or
+//! waits. Several instances of one back-end share one limit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::port::{UnaryResponse, Backend, EventStream, RawStream, RawItem, Upstream, RawRequest};
+use engine::port::{Backend, EventStream, RawItem, RawRequest, RawStream, UnaryResponse, Upstream};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use ir::{Error, ErrorKind, Event, Phase, Request};
@@ -13,11 +13,11 @@ use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// How many calls fit into any minute. Calls come as they like until the minute is full.
+/// Calls within any minute. Bursts are allowed up to the limit.
 #[derive(Debug)]
 pub struct RequestWindow {
     per_minute: u32,
-    /// When the bucket will be empty again; the further ahead, the fuller it is.
+    /// When the bucket will be empty again; a later time means a fuller bucket.
     empty_at: Mutex<Option<Instant>>,
 }
 
@@ -29,7 +29,7 @@ impl RequestWindow {
         }
     }
 
-    /// Takes a place, or says how long to wait for one.
+    /// Takes a slot, or returns the time until one is free.
     fn take(&self, now: Instant) -> Result<(), Duration> {
         let step = WINDOW / self.per_minute;
         let mut empty_at = self.empty_at.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,14 +56,14 @@ impl RateLimited {
 }
 
 impl RateLimited {
-    /// Takes a place, or says what a rate-limited server would say.
+    /// Takes a slot, or returns the error of a rate-limited server.
     fn take(&self) -> Result<(), Error> {
         let Err(wait) = self.pace.take(Instant::now()) else {
             return Ok(());
         };
         let name = &self.upstream.backend().name;
         let message = format!(
-            "back-end {name} is asked at most {} times a minute",
+            "back-end {name} is limited to {} calls per minute",
             self.pace.per_minute
         );
         let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message);
@@ -91,7 +91,7 @@ impl Upstream for RateLimited {
         }
     }
 
-    /// A place is taken only by a call that is made: what cannot be forwarded is opened next.
+    /// A slot is taken only for a call that is made: a request that cannot be passed through is opened next.
     fn stream_raw(&self, request: &Arc<Request>, verbatim: &Arc<RawRequest>) -> Option<RawStream> {
         let pieces = self.upstream.stream_raw(request, verbatim)?;
         Some(match self.take() {
@@ -123,14 +123,14 @@ mod tests {
     use tokio::time::Instant;
 
     #[test]
-    fn no_minute_holds_more_than_allowed_twice_over() {
+    fn window_never_exceeds_twice_the_limit() {
         for per_minute in [1, 2, 7, 60, 1000] {
             let (pace, start) = (RequestWindow::new(per_minute), Instant::now());
-            // Somebody knocks every 10 ms for three minutes.
+            // One call every 10 ms for three minutes.
             let knocks = (0..18_000).map(|knock| Duration::from_millis(knock * 10));
             let taken: Vec<_> = knocks.filter(|at| pace.take(start + *at).is_ok()).collect();
             let first = taken.iter().filter(|at| **at < WINDOW).count();
-            // A full bucket at once, and what flows in meanwhile.
+            // The initial burst, and the slots freed within the minute.
             assert!(
                 first >= per_minute as usize && first <= 2 * per_minute as usize,
                 "{first}"
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_that_is_told_is_enough() {
+    fn returned_wait_is_sufficient() {
         let (pace, mut now) = (RequestWindow::new(3), Instant::now());
         for _ in 0..50 {
             if let Err(wait) = pace.take(now) {

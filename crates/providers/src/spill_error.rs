@@ -1,5 +1,5 @@
-//! Why media of an answer could not be kept, in words. A full depot and a broken disk are this machine's fault
-//! and not the back-end's: nobody else is asked for them, and what the disk says is for whoever runs the server.
+//! Errors of storing response media. A full spill store and a disk error are local failures and not the
+//! back-end's: they cause no failover, and the details of a disk error are only logged.
 
 use std::io;
 
@@ -13,17 +13,17 @@ pub(crate) fn unkept(error: &io::Error) -> Error {
     };
     match error.kind() {
         io::ErrorKind::StorageFull => {
-            let mut full = own("there is no room for the media of more answers");
+            let mut full = own("the spill store is full");
             full.retry_after_ms = Some(MEDIA_STORE_RETRY_MS);
             full
         }
-        // What is wrong with the bytes themselves.
+        // Errors of the received bytes.
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
             Error::invalid_response(Phase::MidStream, format!("the answer is broken: {error}"))
         }
         _ => {
-            tracing::error!(%error, "media of an answer could not be kept");
-            own("the media of the answer could not be kept")
+            tracing::error!(%error, "storing response media failed");
+            own("the media of the answer could not be stored")
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What the program is given to read: a request as a text, as JSON, or as the bytes of its audio.
+//! The program's input: a request as text, as JSON, or as audio bytes.
 
-use ir::adaptation::{Ledger, Component};
+use ir::adaptation::{Component, Ledger};
 use ir::envelope::TranscriptionRequest;
 use ir::media::{MediaHandle, StoredRef, sniff};
 use ir::{ChatRequest, Dialect, Error, ErrorKind, MediaSource, Payload, Phase, Request, Role};
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::options::{CommandOptions, InputFormat};
 use crate::limits::COMMAND_INPUT_BYTES_MAX;
 
-/// The input, and how its file is to be called.
+/// The input and the extension of its file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CommandInput {
     pub(super) content: Content,
@@ -19,14 +19,14 @@ pub(super) struct CommandInput {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Bytes(Vec<u8>),
-    /// It lies outside of memory.
+    /// Media outside of memory.
     Handle(MediaHandle),
 }
 
 pub(super) fn input(request: &Request, options: &CommandOptions) -> Result<CommandInput, Error> {
     if request.operation() != options.operation {
         let operation = request.operation().as_str();
-        let message = format!("back-end {} does not do {operation}", options.name);
+        let message = format!("back-end {} does not support {operation}", options.name);
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     }
     let text = |text: String| CommandInput {
@@ -43,12 +43,12 @@ pub(super) fn input(request: &Request, options: &CommandOptions) -> Result<Comma
         (Payload::Embeddings(embeddings), InputFormat::Json) => json_input(&json!(embeddings.input))?,
         (Payload::Embeddings(embeddings), InputFormat::Text) => match embeddings.input.as_slice() {
             [one] => text(one.clone()),
-            _ => return Err(unsupported(options, "takes one text at a time")),
+            _ => return Err(unsupported(options, "accepts one text per request")),
         },
         (Payload::Speech(speech), InputFormat::Text) => text(speech.input.clone()),
         (Payload::Image(image), InputFormat::Text) => text(image.prompt.clone()),
         (Payload::Transcription(asked), InputFormat::Bytes) => audio(asked, options)?,
-        _ => return Err(unsupported(options, "is not set up for this kind of input")),
+        _ => return Err(unsupported(options, "is not configured for this kind of input")),
     };
     if made.content.size_bytes() > COMMAND_INPUT_BYTES_MAX as u64 {
         let message = format!("the input is larger than {COMMAND_INPUT_BYTES_MAX} bytes");
@@ -74,12 +74,12 @@ fn json_input(value: &serde_json::Value) -> Result<CommandInput, Error> {
     })
 }
 
-/// A lone message is its text. Of several, who speaks stands before each.
+/// The text of a single message; several messages are prefixed with their roles.
 fn transcript(chat: &ChatRequest) -> Result<String, Error> {
     if let [only] = chat.messages.as_slice() {
         return Ok(only.joined_text());
     }
-    let said = chat.messages.iter().map(|message| {
+    let lines = chat.messages.iter().map(|message| {
         let who = match message.role {
             Role::System | Role::Developer => "System",
             Role::User => "User",
@@ -88,10 +88,10 @@ fn transcript(chat: &ChatRequest) -> Result<String, Error> {
         };
         format!("{who}: {}", message.joined_text())
     });
-    let said: Vec<_> = said.collect();
-    match said.is_empty() {
-        true => Err(Error::invalid_request("there is no message to answer")),
-        false => Ok(said.join("\n\n")),
+    let lines: Vec<_> = lines.collect();
+    match lines.is_empty() {
+        true => Err(Error::invalid_request("the request has no messages")),
+        false => Ok(lines.join("\n\n")),
     }
 }
 
@@ -105,7 +105,7 @@ fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<Comma
         _ => {
             return Err(unsupported(
                 options,
-                "takes the bytes of audio, not a reference to them",
+                "requires audio bytes, not a reference to them",
             ));
         }
     };
@@ -120,7 +120,7 @@ fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<Comma
         Some(extension) => Ok(CommandInput { content, extension }),
         None => {
             let what = format!(
-                "takes {}, and this audio is {}",
+                "accepts {}, and this audio is {}",
                 list(&options.formats),
                 shown(mime.as_deref())
             );
@@ -129,7 +129,8 @@ fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<Comma
     }
 }
 
-/// The short word for a type of audio. The same containers carry video, which programs read all the same.
+/// The short name of an audio type. Video types with the same containers are accepted, because programs read
+/// them.
 fn format_of(mime: &str) -> Option<&'static str> {
     let mime = mime.split(';').next().unwrap_or_default().trim();
     Some(match mime {

@@ -1,5 +1,5 @@
-//! From a request to a running process: its folder, its input, its arguments. Files are written off the event
-//! loop; nothing is written before everything about the request is known to be good.
+//! Starts a process for a request: prepares its folder, its input and its arguments. Files are written off
+//! the event loop, and only after the whole request has been validated.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -8,21 +8,21 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ir::adaptation::{Adaptation, Ledger, Component};
+use ir::adaptation::{Adaptation, Component, Ledger};
 use ir::{Error, ErrorKind, Phase, Request};
 use tempfile::TempDir;
 
-use super::input::{Content, CommandInput, input};
+use super::input::{CommandInput, Content, input};
 use super::options::CommandOptions;
 use super::process::{ProcessSpec, RunningProcess};
 use super::template::Slot;
 use super::template_values::TemplateValues;
 
-/// A call under way.
+/// A started process with its values and adaptations.
 #[derive(Debug)]
 pub(super) struct Invocation {
     pub(super) running: RunningProcess,
-    /// Where the output will be, if it is not printed.
+    /// Path of the output file; `None` if the output is on standard output.
     pub(super) output: Option<PathBuf>,
     pub(super) values: TemplateValues,
     pub(super) adaptations: Vec<Adaptation>,
@@ -49,7 +49,11 @@ pub(super) async fn invoke(options: &Arc<CommandOptions>, request: &Request) -> 
     })
 }
 
-fn lay_out(options: &CommandOptions, values: &TemplateValues, input: &CommandInput) -> io::Result<(ProcessSpec, Option<PathBuf>)> {
+fn lay_out(
+    options: &CommandOptions,
+    values: &TemplateValues,
+    input: &CommandInput,
+) -> io::Result<(ProcessSpec, Option<PathBuf>)> {
     let folder = empty_folder()?;
     let at = |name: &str, extension: &str| folder.path().join(format!("{name}.{extension}"));
     let read = at("input", input.extension);
@@ -104,7 +108,7 @@ fn write_input(content: &Content, path: &Path) -> io::Result<()> {
     }
 }
 
-/// What the program has written into its output file: a plain file within bounds, and no link to another.
+/// Opens the program's output file: a regular file within the size limit, not a symbolic link.
 pub(super) fn open_output(path: &Path, bytes_max: u64) -> io::Result<impl io::Read + use<>> {
     let facts = fs::symlink_metadata(path)?;
     if !facts.is_file() {
@@ -113,11 +117,11 @@ pub(super) fn open_output(path: &Path, bytes_max: u64) -> io::Result<impl io::Re
     if facts.len() > bytes_max {
         return Err(io::Error::from(io::ErrorKind::FileTooLarge));
     }
-    // It is not read beyond what was measured.
+    // Reads at most the checked size.
     Ok(io::Read::take(File::open(path)?, facts.len()))
 }
 
-/// A folder for one process. What is in it is somebody's words or voice: only this user can look into it.
+/// A folder for one process, readable only by the server's user, because it contains user data.
 pub(super) fn empty_folder() -> io::Result<TempDir> {
     tempfile::Builder::new()
         .prefix("cogn-command-")

@@ -1,19 +1,19 @@
-//! Any program as a back-end: it gets its input in a file or on its standard input, and what it prints or
-//! writes is the answer. No shell is involved anywhere: arguments are made from a template, one by one, and
-//! nothing that a caller says can become an option, a path or a second argument. The program runs in a process
-//! group of its own, in an empty folder, with the environment that the configuration allows.
+//! Programs as back-ends: a program reads its input from a file or from standard input, and its output is
+//! the response. No shell is involved: arguments are built from a template, one by one, and caller data
+//! cannot become an option, a path or an additional argument. The program runs in its own process group, in
+//! an empty folder, with the environment that the configuration allows.
 
-mod invocation;
 mod input;
+mod invocation;
 mod options;
-mod process;
 mod output;
+mod process;
 mod stdout_stream;
 mod template;
+mod template_values;
 #[cfg(test)]
 mod tests;
 mod upstream;
-mod template_values;
 
 pub use options::{CommandOptions, InputFormat, MemoryLimit, OutputFormat};
 pub use template::{Slot, Template, TemplateError};

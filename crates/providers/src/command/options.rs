@@ -1,5 +1,5 @@
-//! What the person who configures a program says about it, ready to be used: paths are found, the environment
-//! is gathered, templates are read. Nothing here comes from a caller.
+//! The validated configuration of a program: resolved paths, environment, parsed templates. Nothing in it
+//! comes from a caller.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,65 +15,65 @@ use crate::limits;
 #[derive(Clone, Debug)]
 pub struct CommandOptions {
     pub name: String,
-    /// What it does. A program does one thing.
+    /// The operation of the program; a program has exactly one.
     pub operation: Operation,
-    /// The only model that it answers with.
+    /// The only model that it serves.
     pub model: Option<String>,
-    /// The model that is named to it where a request names none.
+    /// The model for requests that name none.
     pub default_model: Option<String>,
     pub program: PathBuf,
     pub arguments: Template,
-    /// A text that is written beside the input, for programs that are interpreters.
+    /// Script text that is written to a file next to the input, for programs that are interpreters.
     pub script: Option<String>,
     pub input: InputFormat,
     pub reply: OutputFormat,
-    /// The voice that speaks where none is asked for, or one that is not known.
+    /// The voice for requests without a voice or with an unknown one.
     pub voice: Option<String>,
-    /// What callers call voices, and what the program calls them.
+    /// Voice names of the API, mapped to those of the program.
     pub voices: BTreeMap<String, String>,
-    /// The language where none is asked for.
+    /// The language for requests that name none.
     pub language: Option<String>,
-    /// The only languages that it understands; where there are none, any word for one is passed on.
+    /// The only supported languages; if empty, any valid language name is passed on.
     pub languages: Vec<String>,
-    /// What audio it makes or takes; the first is what it makes where nobody says.
+    /// Audio formats that it produces or accepts; the first is the default output format.
     pub formats: Vec<String>,
-    /// What the program calls the usual speed. Without one, it takes a factor.
+    /// The program's value for normal speed. Without one, it takes a factor.
     pub speed_unit: Option<f64>,
     pub environment: Vec<(OsString, OsString)>,
     pub timeout: Duration,
     pub output_bytes_max: u64,
     pub memory: Option<MemoryLimit>,
     pub processes_max: usize,
-    /// Calls that wait while so many run.
+    /// Maximum number of calls that wait for a free process slot.
     pub queue_max: usize,
-    /// Where pictures and sound go that it gives.
+    /// Spill store for the images and audio that it returns.
     pub depot: Depot,
 }
 
-/// The most address space that each process of a program may take, and who holds it to that.
+/// Address space limit of each process of a program, and the launcher that sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryLimit {
-    /// Where util-linux's `prlimit` is.
+    /// Path of util-linux's `prlimit`.
     pub launcher: PathBuf,
     pub bytes: u64,
 }
 
-/// How a request is written down for the program.
+/// How a request is encoded as program input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputFormat {
-    /// The words alone. Of a conversation, who speaks stands before each message.
+    /// Text only. Messages of a conversation are prefixed with their roles.
     Text,
     /// Chat as the body of a chat completion, embeddings as a list of texts.
     Json,
-    /// Audio as it came.
+    /// Audio as received.
     Bytes,
 }
 
-/// How the program's output is read.
+/// How the program's output is decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputFormat {
     Text,
-    /// JSON, and the pointer to the answer in it.
+    /// JSON, and the pointer to the value in it.
     Json {
         pointer: String,
     },
@@ -81,10 +81,10 @@ pub enum OutputFormat {
 }
 
 impl CommandOptions {
-    /// With the usual limits, reading and writing what fits the operation.
+    /// With default limits, and with the input and output format of the operation.
     ///
     /// # Errors
-    /// When the template names a place that nothing can fill.
+    /// When the template contains an unknown placeholder.
     pub fn new(
         name: impl Into<String>,
         operation: Operation,
@@ -126,8 +126,8 @@ impl CommandOptions {
         })
     }
 
-    /// What is wrong with these options as a whole. A place that stands alone in an argument must always have
-    /// a value: without it, the option before it would swallow the next one.
+    /// What is inconsistent in these options. A placeholder that is a whole argument must always have a
+    /// value: without it, the preceding option would take the next argument as its value.
     pub fn problem(&self) -> Option<String> {
         let missing = |slot: Slot, has: bool, key: &str| {
             let bare = self.arguments.is_whole_argument(slot);
@@ -148,10 +148,8 @@ impl CommandOptions {
             .or_else(|| {
                 let script = self.arguments.uses(Slot::Script);
                 match (script, self.script.is_some()) {
-                    (true, false) => Some(String::from("`{script}` is used, and there is no `script`")),
-                    (false, true) => Some(String::from(
-                        "there is a `script`, and no `{script}` that uses it",
-                    )),
+                    (true, false) => Some(String::from("`{script}` is used, but `script` is not set")),
+                    (false, true) => Some(String::from("`script` is set, but no argument uses `{script}`")),
                     _ => None,
                 }
             })

@@ -1,6 +1,6 @@
-//! What the program gave, as an answer to what was asked. A program that says nothing where something was
-//! asked for, or something of another shape, has failed, whatever its status says. Pictures and sound lie in
-//! the depot already when they are looked at here.
+//! Decodes the program's output as a response. Missing output, or output of another structure, is a failure,
+//! whatever the exit status. Images and audio have been written to the spill store before they are inspected
+//! here.
 
 use engine::Keeping;
 use ir::envelope::{
@@ -14,7 +14,7 @@ use super::options::{CommandOptions, OutputFormat};
 use super::template_values::TemplateValues;
 use crate::spill_error::unkept;
 
-/// Whether what is given for an operation is pictures or sound.
+/// Whether the operation returns images or audio.
 pub(super) fn is_media(operation: Operation) -> bool {
     matches!(operation, Operation::TextToSpeech | Operation::ImageGeneration)
 }
@@ -67,7 +67,7 @@ pub(super) fn reply(
                 rest: Map::new(),
             }))
         }
-        operation => Err(bad(format!("gives no {} in words", operation.as_str()))),
+        operation => Err(bad(format!("does not return {} as text", operation.as_str()))),
     }
 }
 
@@ -76,49 +76,51 @@ fn bad(options: &CommandOptions, what: &str) -> Error {
     Error::invalid_response(Phase::MidStream, message)
 }
 
-/// The text of an answer that is one.
+/// The value as text, if it is a string.
 pub(super) fn text(value: Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text),
-        _ => Err(String::from("gave something that is no text")),
+        _ => Err(String::from("returned something other than text")),
     }
 }
 
-/// The output as the configured form reads it.
+/// The output decoded in the configured format.
 pub(super) fn value(bytes: &[u8], options: &CommandOptions) -> Result<Value, String> {
     match &options.reply {
         OutputFormat::Text => match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Value::from(text.trim())),
-            Err(_) => Err(String::from("gave a text that is not UTF-8")),
+            Err(_) => Err(String::from("returned text that is not UTF-8")),
         },
         OutputFormat::Json { pointer } => {
             let whole: Value =
-                serde_json::from_slice(bytes).map_err(|error| format!("gave no JSON: {error}"))?;
+                serde_json::from_slice(bytes).map_err(|error| format!("returned invalid JSON: {error}"))?;
             let found = whole.pointer(pointer).cloned();
-            found.ok_or_else(|| format!("gave JSON without anything at `{pointer}`"))
+            found.ok_or_else(|| format!("returned JSON without a value at `{pointer}`"))
         }
-        OutputFormat::Bytes => Err(String::from("is set up to give bytes, where words are asked for")),
+        OutputFormat::Bytes => Err(String::from(
+            "is configured to return bytes, but text is required",
+        )),
     }
 }
 
-/// Text alone, or an object with the text and what else is known about it.
+/// Text only, or an object with the text and further fields.
 fn transcription(value: Value) -> Result<TranscriptionResponse, String> {
     let whole = match value {
         Value::String(text) => serde_json::json!({"text": text}),
         other => other,
     };
-    serde_json::from_value(whole).map_err(|error| format!("gave no transcription: {error}"))
+    serde_json::from_value(whole).map_err(|error| format!("returned an invalid transcription: {error}"))
 }
 
-/// A vector for each text; a single text may be answered with the bare vector.
+/// One vector per text; for a single text the bare vector is accepted.
 fn vectors(value: &Value, asked: usize) -> Result<Vec<Embedding>, String> {
-    let list = value.as_array().ok_or("gave no list of vectors")?;
+    let list = value.as_array().ok_or("returned no list of vectors")?;
     let rows: Vec<&Value> = match list.first() {
         Some(Value::Number(_)) if asked == 1 => vec![value],
         _ => list.iter().collect(),
     };
     if rows.len() != asked {
-        return Err(format!("gave {} vectors for {asked} texts", rows.len()));
+        return Err(format!("returned {} vectors for {asked} texts", rows.len()));
     }
     let mut width = None;
     let mut embeddings = Vec::with_capacity(rows.len());
@@ -132,7 +134,7 @@ fn vectors(value: &Value, asked: usize) -> Result<Vec<Embedding>, String> {
         let whole = row.as_array().is_some_and(|row| row.len() == numbers.len());
         if !whole || numbers.is_empty() || *width.get_or_insert(numbers.len()) != numbers.len() {
             return Err(String::from(
-                "gave vectors that are not all lists of equally many numbers",
+                "returned vectors that are not lists of numbers of equal length",
             ));
         }
         embeddings.push(Embedding {
@@ -145,11 +147,11 @@ fn vectors(value: &Value, asked: usize) -> Result<Vec<Embedding>, String> {
     Ok(embeddings)
 }
 
-/// Bytes with the type that they give away themselves, else the one that was asked for.
+/// Bytes with the media type detected from them, else the type of the requested format.
 fn media(keeping: Keeping, format: Option<&str>, options: &CommandOptions) -> Result<Media, Error> {
     let size_bytes = keeping.size_bytes();
     if size_bytes == 0 {
-        return Err(bad(options, "gave nothing"));
+        return Err(bad(options, "returned no output"));
     }
     let source = keeping.finish().map_err(|error| unkept(&error))?;
     let seen = Media::new(source.clone(), None).mime_or_sniffed();
@@ -159,7 +161,7 @@ fn media(keeping: Keeping, format: Option<&str>, options: &CommandOptions) -> Re
     };
     let said = || format.and_then(|format| mime_of_audio_format(format, None));
     let mime = seen.or_else(said);
-    let mime = mime.ok_or_else(|| bad(options, "gave bytes of an unknown type"))?;
+    let mime = mime.ok_or_else(|| bad(options, "returned bytes of an unknown type"))?;
     let mut media = Media::new(source, Some(mime));
     media.mime_trust = trust;
     media.facts.size_bytes = Some(size_bytes);

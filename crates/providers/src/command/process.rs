@@ -1,5 +1,5 @@
-//! One process and everything that it starts: spawned into a group of its own, read within bounds, and gone
-//! when nobody wants it any more, whether it ended by itself or not. Its folder is removed after it.
+//! One process and its descendants: spawned in its own process group, read within limits, and killed when
+//! the call ends or is dropped. Its folder is removed afterwards.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -16,20 +16,20 @@ use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::options::MemoryLimit;
-use crate::limits::{COMMAND_STDERR_BYTES_MAX, COMMAND_LINGER, COMMAND_READ_BYTES, COMMAND_WATCH};
+use crate::limits::{COMMAND_LINGER, COMMAND_READ_BYTES, COMMAND_STDERR_BYTES_MAX, COMMAND_WATCH};
 
-/// What is to be run.
+/// Specification of a process.
 #[derive(Debug)]
 pub(super) struct ProcessSpec {
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<OsString>,
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) folder: TempDir,
-    /// What stands on its standard input.
+    /// File for standard input.
     pub(super) stdin: Option<File>,
     pub(super) timeout: Duration,
     pub(super) output_bytes_max: u64,
-    /// The file that it writes its answer to.
+    /// The file that it writes its output to.
     pub(super) output: Option<PathBuf>,
     pub(super) memory: Option<MemoryLimit>,
 }
@@ -41,9 +41,9 @@ pub(super) struct RunningProcess {
     child: Option<Child>,
     stdout: ChildStdout,
     stderr: Option<ChildStderr>,
-    /// How it ended, once it has.
+    /// The exit status, once it has ended.
     status: Option<ExitStatus>,
-    /// The last of what it said on standard error, for the log.
+    /// The end of its standard error, for the log.
     complaint: BytesMut,
     folder: Option<TempDir>,
     output: Option<PathBuf>,
@@ -51,7 +51,7 @@ pub(super) struct RunningProcess {
     timeout: Duration,
     left_bytes: u64,
     output_bytes_max: u64,
-    /// Whether anything came out of it.
+    /// Whether it has written any output.
     began: bool,
 }
 
@@ -59,8 +59,8 @@ impl RunningProcess {
     pub(super) fn start(plan: ProcessSpec) -> Result<Self, Error> {
         let name = plan.program.file_name().unwrap_or_default();
         let name = name.to_string_lossy().into_owned();
-        // A bound that is set from outside comes too late for what a program starts in its first moments: it
-        // is set by a small program that then becomes the other.
+        // A limit set from outside would be late for child processes that start immediately, so a launcher
+        // sets it and then executes the program.
         let mut command = match &plan.memory {
             Some(memory) => {
                 let mut launcher = Command::new(&memory.launcher);
@@ -110,7 +110,7 @@ impl RunningProcess {
         })
     }
 
-    /// The next piece of what it prints; `None` when it has ended well.
+    /// The next piece of standard output; `None` when the program has ended successfully.
     pub(super) async fn read(&mut self) -> Result<Option<Bytes>, Error> {
         let mut piece = BytesMut::with_capacity(COMMAND_READ_BYTES);
         let mut open = true;
@@ -124,7 +124,7 @@ impl RunningProcess {
             tokio::select! {
                 biased;
                 () = sleep_until(self.deadline) => match self.status {
-                    // It is gone, and somebody outside of its group still holds its output open.
+                    // It has exited, but a process outside of its group keeps its output open.
                     Some(status) => return self.ended(status).map(|()| None),
                     None => return Err(self.overdue()),
                 },
@@ -141,7 +141,7 @@ impl RunningProcess {
                 () = listen(&mut self.stderr, &mut self.complaint), if self.stderr.is_some() => {}
                 status = child.wait(), if self.status.is_none() => {
                     self.status = status.ok().or_else(|| Some(ExitStatus::default()));
-                    // Whoever it has left behind holds its output open.
+                    // Kills remaining processes of the group, which keep its output open.
                     self.kill();
                     self.deadline = self.deadline.min(Instant::now() + COMMAND_LINGER);
                 }
@@ -174,7 +174,7 @@ impl RunningProcess {
 
     pub(super) fn too_much(&self) -> Error {
         let message = format!(
-            "the program `{}` gave more than {} bytes",
+            "the program `{}` wrote more than {} bytes",
             self.name, self.output_bytes_max
         );
         Error::invalid_response(self.phase(), message)
@@ -186,13 +186,13 @@ impl RunningProcess {
             return Ok(());
         }
         let how = match status.code() {
-            Some(code) => format!("ended with status {code}"),
+            Some(code) => format!("exited with status {code}"),
             None => String::from("was killed"),
         };
-        // What a program says about itself is for whoever runs the server, not for its callers.
-        let said = String::from_utf8_lossy(&self.complaint);
-        let said = said.lines().rev().find(|line| !line.trim().is_empty());
-        tracing::warn!(program = %self.name, said = said.unwrap_or_default(), "a program {how}");
+        // Program output is logged for the operator and not returned to callers.
+        let stderr = String::from_utf8_lossy(&self.complaint);
+        let stderr = stderr.lines().rev().find(|line| !line.trim().is_empty());
+        tracing::warn!(program = %self.name, exit = %how, stderr = stderr.unwrap_or_default(), "program failed");
         let message = format!("the program `{}` {how}", self.name);
         Err(Error::new(ErrorKind::Upstream, self.phase(), message))
     }
@@ -200,7 +200,7 @@ impl RunningProcess {
     fn overdue(&self) -> Error {
         self.kill();
         let message = format!(
-            "the program `{}` was not done after {} ms",
+            "the program `{}` did not finish within {} ms",
             self.name,
             self.timeout.as_millis()
         );
@@ -216,7 +216,7 @@ impl RunningProcess {
 
     fn kill(&self) {
         if let Some(group) = self.group {
-            // There may be nobody left in it.
+            // The group may be empty.
             kill_process_group(group, Signal::KILL).ok();
         }
     }
@@ -226,8 +226,8 @@ impl Drop for RunningProcess {
     fn drop(&mut self) {
         self.kill();
         let (child, folder) = (self.child.take(), self.folder.take());
-        // A process that is being killed may still write: its folder goes when it is gone. Without a runtime
-        // both go at once.
+        // A killed process may still write, so its folder is removed after it has exited. Without a runtime,
+        // both are dropped immediately.
         if let (Some(mut child), Ok(runtime)) = (child, tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
                 child.wait().await.ok();
@@ -237,7 +237,7 @@ impl Drop for RunningProcess {
     }
 }
 
-/// Takes what comes on standard error and keeps the end of it.
+/// Reads standard error and retains the end of it.
 async fn listen(stderr: &mut Option<ChildStderr>, kept: &mut BytesMut) {
     let Some(pipe) = stderr else { return };
     match pipe.read_buf(kept).await {

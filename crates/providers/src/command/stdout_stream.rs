@@ -1,5 +1,5 @@
-//! A program that chats: what it prints is shown as it comes, character by character and never half of one.
-//! White space at the end is not part of the answer, and a program that fails ends it with an error.
+//! Chat by a program: standard output is streamed as it is written, split at character boundaries. Trailing
+//! white space is removed, and a failure of the program becomes an error event.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) struct StdoutStream {
     _turn: ProcessPermit,
     model: Option<String>,
     stage: OutputStage,
-    /// Bytes that are no character yet, or may turn out to be the end.
+    /// Bytes of an incomplete character, or white space that may be trailing.
     held: Vec<u8>,
 }
 
@@ -32,7 +32,12 @@ enum OutputStage {
 }
 
 impl StdoutStream {
-    pub(super) fn new(options: Arc<CommandOptions>, asked: Invocation, turn: ProcessPermit, backend: &Backend) -> Self {
+    pub(super) fn new(
+        options: Arc<CommandOptions>,
+        asked: Invocation,
+        turn: ProcessPermit,
+        backend: &Backend,
+    ) -> Self {
         Self {
             model: asked.values.model.clone().or_else(|| backend.model.clone()),
             options,
@@ -58,7 +63,7 @@ impl StdoutStream {
                 self.stage = OutputStage::Open;
                 Some(self.begin())
             }
-            OutputStage::Open => Some(self.go_on().await.unwrap_or_else(|error| {
+            OutputStage::Open => Some(self.advance().await.unwrap_or_else(|error| {
                 self.stage = OutputStage::Ended;
                 vec![Event::Error { error }]
             })),
@@ -88,14 +93,14 @@ impl StdoutStream {
         warnings.chain(begun).collect()
     }
 
-    async fn go_on(&mut self) -> Result<Vec<Event>, Error> {
+    async fn advance(&mut self) -> Result<Vec<Event>, Error> {
         if !streams(&self.asked, &self.options) {
             let bytes = gather(&mut self.asked, &self.options, Vec::new()).await?;
-            let said = value(&bytes, &self.options).and_then(text).map_err(|what| {
+            let text_piece = value(&bytes, &self.options).and_then(text).map_err(|what| {
                 let message = format!("back-end {} {what}", self.options.name);
                 Error::invalid_response(Phase::MidStream, message)
             })?;
-            return Ok(self.end(said));
+            return Ok(self.end(text_piece));
         }
         let Some(piece) = self.asked.running.read().await? else {
             return match self.held.trim_ascii().is_empty() {
@@ -104,14 +109,14 @@ impl StdoutStream {
             };
         };
         self.held.extend_from_slice(&piece);
-        let said = self.whole_characters()?;
-        Ok(match said.is_empty() {
+        let text_piece = self.whole_characters()?;
+        Ok(match text_piece.is_empty() {
             true => Vec::new(),
-            false => vec![Event::text(0, said)],
+            false => vec![Event::text(0, text_piece)],
         })
     }
 
-    /// What is text for certain. The rest of a character and white space wait for what follows.
+    /// The complete characters. The rest of a character and trailing white space stay buffered.
     fn whole_characters(&mut self) -> Result<String, Error> {
         let valid = match std::str::from_utf8(&self.held) {
             Ok(all) => all,
@@ -121,22 +126,22 @@ impl StdoutStream {
                 std::str::from_utf8(valid).unwrap_or_default()
             }
         };
-        let said = String::from(valid.trim_end());
-        self.held.drain(..said.len());
-        Ok(said)
+        let text_piece = String::from(valid.trim_end());
+        self.held.drain(..text_piece.len());
+        Ok(text_piece)
     }
 
     fn no_text(&self) -> Error {
-        let message = format!("back-end {} gave a text that is not UTF-8", self.options.name);
+        let message = format!("back-end {} returned text that is not UTF-8", self.options.name);
         Error::invalid_response(Phase::MidStream, message)
     }
 
-    fn end(&mut self, said: String) -> Vec<Event> {
+    fn end(&mut self, text_piece: String) -> Vec<Event> {
         self.stage = OutputStage::Ended;
-        let text = (!said.is_empty()).then(|| Event::text(0, said));
+        let text = (!text_piece.is_empty()).then(|| Event::text(0, text_piece));
         let end = [
             Event::BlockEnd { index: 0 },
-            // A program counts no tokens, and unknown is not zero.
+            // Programs report no token counts; unknown is not zero.
             Event::Usage {
                 usage: Usage::default(),
             },

@@ -1,18 +1,19 @@
-//! The arguments of a program, with places that each call fills: `-v{voice}`, `{input}`. Every argument of the
-//! template becomes one argument of the program or none; values are never split and no shell reads them.
+//! Argument templates of a program with placeholders that each call fills: `-v{voice}`, `{input}`. Every
+//! argument of the template becomes one argument of the program or none; values are not split, and no shell
+//! is involved.
 
 use std::ffi::OsString;
 
 use crate::limits;
 
-/// What can be filled in.
+/// A placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// The file that holds the input. Without it, the input is on standard input.
+    /// The file with the input. If unused, the input is on standard input.
     Input,
-    /// The file that will hold the output. Without it, the output is what is printed.
+    /// The output file. If unused, the output is standard output.
     Output,
-    /// The file that holds the configured script.
+    /// The file with the configured script.
     Script,
     Voice,
     Language,
@@ -50,16 +51,16 @@ impl Slot {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     #[error(
-        "`{{{0}}}` in an argument names nothing that can be filled in; known are {known}, and a brace that is meant \
-         as such is written twice",
+        "`{{{0}}}` in an argument is not a known placeholder; known are {known}; a literal \
+         brace is written twice",
         known = known()
     )]
     Unknown(String),
-    #[error("the argument `{0}` has a brace without its partner; one that is meant as such is written twice")]
+    #[error("the argument `{0}` has an unbalanced brace; a literal brace is written twice")]
     Unbalanced(String),
     #[error("there are more than {} arguments", limits::COMMAND_ARGUMENTS_MAX)]
     TooMany,
-    #[error("an argument holds a zero byte")]
+    #[error("an argument contains a zero byte")]
     ZeroByte,
 }
 
@@ -79,7 +80,7 @@ pub struct Template(Vec<Vec<Piece>>);
 
 impl Template {
     /// # Errors
-    /// When a place is unknown or a brace has no partner.
+    /// When a placeholder is unknown or a brace is unbalanced.
     pub fn parse(arguments: &[impl AsRef<str>]) -> Result<Self, TemplateError> {
         if arguments.len() > limits::COMMAND_ARGUMENTS_MAX {
             return Err(TemplateError::TooMany);
@@ -92,12 +93,12 @@ impl Template {
         self.0.iter().flatten().any(|piece| *piece == Piece::Slot(slot))
     }
 
-    /// Whether a place is a whole argument somewhere.
+    /// Whether a placeholder is a whole argument.
     pub fn is_whole_argument(&self, slot: Slot) -> bool {
         self.0.iter().any(|argument| *argument == [Piece::Slot(slot)])
     }
 
-    /// The arguments of one call. One that has a place without a value is left out.
+    /// The arguments of one call. An argument with a placeholder without a value is omitted.
     pub(super) fn fill(&self, value: impl Fn(Slot) -> Option<OsString>) -> Vec<OsString> {
         let fill = |argument: &Vec<Piece>| {
             let mut filled = OsString::new();

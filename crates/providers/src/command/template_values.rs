@@ -1,6 +1,6 @@
-//! What a caller may say that ends up in an argument. A word begins with a letter or a digit and holds nothing
-//! that means something to a program, a path or a shell, so that it can never be taken for an option or lead
-//! anywhere. What does not fit is refused, not mended.
+//! Caller values in program arguments. A value starts with a letter or a digit and contains no character
+//! with a special meaning to programs, paths or shells, so that it cannot become an option or a path.
+//! Invalid values are rejected, not corrected.
 
 use ir::adaptation::{Action, Degradation, Ledger};
 use ir::envelope::SpeechRequest;
@@ -20,7 +20,7 @@ pub(super) struct TemplateValues {
 }
 
 impl TemplateValues {
-    /// What this request says, as far as the program can be told; what it cannot be told is announced.
+    /// The values of this request as far as the program supports them; the rest is recorded as adaptations.
     pub(super) fn of(
         request: &Request,
         options: &CommandOptions,
@@ -53,7 +53,7 @@ impl TemplateValues {
         ledger: &mut Ledger,
     ) -> Result<(), Error> {
         if speech.ssml == Some(true) {
-            let message = format!("back-end {} reads plain text, not SSML", options.name);
+            let message = format!("back-end {} accepts plain text, not SSML", options.name);
             return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
         }
         if let Some(asked) = &speech.voice {
@@ -62,7 +62,7 @@ impl TemplateValues {
                 None if options.voice.as_ref() == Some(asked) => {}
                 None => {
                     let reason = format!("back-end {} has no such voice", options.name);
-                    stand(request, &Feature::Voices, &reason)?;
+                    check_degradation(request, &Feature::Voices, &reason)?;
                     let applied = options.voice.clone().unwrap_or_default();
                     ledger.changed("/payload/voice", Action::Replaced, asked.clone(), applied, reason);
                 }
@@ -72,8 +72,8 @@ impl TemplateValues {
             if options.formats.contains(asked) {
                 self.format = Some(asked.clone());
             } else {
-                let reason = format!("back-end {} makes no audio of this format", options.name);
-                stand(request, &Feature::Formats, &reason)?;
+                let reason = format!("back-end {} does not support this audio format", options.name);
+                check_degradation(request, &Feature::Formats, &reason)?;
                 let applied = self.format.clone().unwrap_or_default();
                 ledger.changed(
                     "/payload/format",
@@ -87,7 +87,7 @@ impl TemplateValues {
         if let Some(asked) = speech.speed.as_ref().and_then(serde_json::Number::as_f64) {
             let applied = asked.clamp(SPEED_MIN, SPEED_MAX);
             if applied.to_bits() != asked.to_bits() {
-                let reason = "the speed is outside of what can be spoken";
+                let reason = "the speed is outside of the supported range";
                 ledger.changed("/payload/speed", Action::Clamped, asked, applied, reason);
             }
             self.speed = Some(speed(applied, options));
@@ -96,20 +96,20 @@ impl TemplateValues {
     }
 }
 
-/// Whether the request stands a loss of this feature.
-fn stand(request: &Request, feature: &Feature, reason: &str) -> Result<(), Error> {
+/// Rejects the loss of this feature if the request is strict about it.
+fn check_degradation(request: &Request, feature: &Feature, reason: &str) -> Result<(), Error> {
     match request.degradation_for(feature) {
         Degradation::Strict => Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, reason)),
         Degradation::Warn | Degradation::Allow => Ok(()),
     }
 }
 
-/// The program's own model, else the one that was asked for, else the usual one.
+/// The configured model, else the requested one, else the default.
 fn model(request: &Request, options: &CommandOptions) -> Result<Option<String>, Error> {
     let asked = request.model().filter(|model| !model.is_empty());
     match (&options.model, asked) {
         (Some(own), Some(asked)) if own != asked => {
-            let message = format!("back-end {} answers only with {own}", options.name);
+            let message = format!("back-end {} serves only model {own}", options.name);
             Err(Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message))
         }
         (Some(own), _) => Ok(Some(own.clone())),
@@ -118,7 +118,8 @@ fn model(request: &Request, options: &CommandOptions) -> Result<Option<String>, 
     }
 }
 
-/// A wrong language would be understood as another one, so that nothing takes its place.
+/// An unsupported language is rejected and not replaced, because the program would treat the input as
+/// another one.
 fn known_language(asked: &str, options: &CommandOptions) -> Result<String, Error> {
     let asked = word("language", asked)?;
     let same = |known: &&String| known.eq_ignore_ascii_case(&asked);
@@ -127,7 +128,7 @@ fn known_language(asked: &str, options: &CommandOptions) -> Result<String, Error
         None if options.languages.is_empty() => Ok(asked),
         None => {
             let known = options.languages.join(", ");
-            let message = format!("back-end {} understands {known}, not {asked}", options.name);
+            let message = format!("back-end {} supports {known}, not {asked}", options.name);
             Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message))
         }
     }
@@ -148,7 +149,7 @@ fn word(what: &str, text: &str) -> Result<String, Error> {
         return Ok(String::from(text));
     }
     Err(Error::invalid_request(format!(
-        "`{what}` is not a word that a program can be given: letters, digits, `.`, `_`, `+` and `-`, at most \
-         {COMMAND_WORD_BYTES_MAX} of them, and first a letter or a digit"
+        "`{what}` is not valid as a program argument: only letters, digits, `.`, `_`, `+` and `-`, at most \
+         {COMMAND_WORD_BYTES_MAX} characters, starting with a letter or a digit"
     )))
 }

@@ -1,4 +1,4 @@
-use ir::adaptation::{Degradation, Ledger, Component};
+use ir::adaptation::{Component, Degradation, Ledger};
 use ir::envelope::{SpeechRequest, TranscriptionRequest};
 use ir::media::Base64;
 use ir::{ErrorKind, Ext, Map, Media, MediaSource, Operation, Payload, Request};
@@ -22,7 +22,7 @@ fn filled(template: &[&str], voice: Option<&str>) -> Vec<String> {
 }
 
 #[test]
-fn each_argument_of_a_template_becomes_one_argument_or_none() {
+fn template_argument_becomes_one_argument_or_none() {
     let template = [
         "-v{voice}",
         "{input}",
@@ -46,7 +46,7 @@ fn each_argument_of_a_template_becomes_one_argument_or_none() {
 }
 
 #[test]
-fn a_template_with_a_misspelt_place_is_refused() {
+fn rejects_template_with_unknown_placeholder() {
     let unknown = Template::parse(&["{imput}"]);
     assert_eq!(unknown, Err(TemplateError::Unknown(String::from("imput"))));
     for unbalanced in ["{input", "input}", "{{input}", "}"] {
@@ -88,7 +88,10 @@ fn speaker() -> CommandOptions {
     options
 }
 
-fn values(speech: SpeechRequest, degradation: Option<Degradation>) -> (Result<TemplateValues, ir::Error>, Ledger) {
+fn values(
+    speech: SpeechRequest,
+    degradation: Option<Degradation>,
+) -> (Result<TemplateValues, ir::Error>, Ledger) {
     let mut request = Request::new("r", Payload::Speech(speech));
     request.degradation = degradation;
     let mut ledger = Ledger::new(Component::Adapter);
@@ -96,7 +99,7 @@ fn values(speech: SpeechRequest, degradation: Option<Degradation>) -> (Result<Te
 }
 
 #[test]
-fn what_a_caller_asks_for_is_told_in_the_programs_own_words() {
+fn maps_caller_values_to_program_values() {
     let mut asked = speech();
     asked.voice = Some(String::from("nova"));
     asked.format = Some(String::from("ogg"));
@@ -110,7 +113,7 @@ fn what_a_caller_asks_for_is_told_in_the_programs_own_words() {
 }
 
 #[test]
-fn an_unknown_voice_or_format_gives_way_to_the_usual_one_and_that_is_said() {
+fn unknown_voice_or_format_falls_back_with_adaptation() {
     let mut asked = speech();
     asked.voice = Some(String::from("-w/etc/passwd"));
     asked.format = Some(String::from("mp3"));
@@ -126,7 +129,7 @@ fn an_unknown_voice_or_format_gives_way_to_the_usual_one_and_that_is_said() {
     assert_eq!(refused.map_err(|error| error.kind), Err(ErrorKind::Unsupported));
 }
 
-fn hear(language: &str, languages: &[&str]) -> Result<TemplateValues, ir::Error> {
+fn transcription_values(language: &str, languages: &[&str]) -> Result<TemplateValues, ir::Error> {
     let media = Media::new(MediaSource::Inline(Base64::from_bytes(b"RIFF")), None);
     let asked = TranscriptionRequest {
         model: None,
@@ -147,15 +150,15 @@ fn hear(language: &str, languages: &[&str]) -> Result<TemplateValues, ir::Error>
 }
 
 #[test]
-fn a_language_that_is_not_understood_is_refused() {
-    let known = hear("en-us", &["en", "en-US"]).expect("known");
+fn rejects_unsupported_language() {
+    let known = transcription_values("en-us", &["en", "en-US"]).expect("known");
     assert_eq!(known.language.as_deref(), Some("en-US"));
-    let strange = hear("de", &["en", "en-US"]).expect_err("unknown");
+    let strange = transcription_values("de", &["en", "en-US"]).expect_err("unknown");
     assert_eq!(strange.kind, ErrorKind::Unsupported);
 }
 
 #[test]
-fn a_bare_place_must_always_have_a_value() {
+fn whole_argument_placeholder_requires_a_value() {
     let mut options = speaker();
     assert_eq!(options.problem(), None);
     options.arguments = Template::parse(&["-v", "{voice}"]).expect("good");
@@ -166,10 +169,10 @@ fn a_bare_place_must_always_have_a_value() {
 }
 
 proptest! {
-    /// Whatever a caller says, it is refused or it is a word: no option, no path, no second argument.
+    /// Any caller text is either rejected or a plain word: no option, no path, no additional argument.
     #[test]
-    fn nothing_a_caller_says_becomes_an_option_or_a_path(text in "\\PC{0,80}|[-./a-z ]{0,8}") {
-        match hear(&text, &[]) {
+    fn caller_values_never_become_options_or_paths(text in "\\PC{0,80}|[-./a-z ]{0,8}") {
+        match transcription_values(&text, &[]) {
             Ok(values) => {
                 let word = values.language.expect("a language");
                 prop_assert_eq!(&word, &text);

@@ -1,20 +1,20 @@
-//! A program as a back-end. As many run at once as the configuration says; a bounded number of calls wait for
-//! their turn, and the next is refused. Dropping an answer ends the process and everything that it started.
+//! A program as a back-end. The configuration limits the number of running processes; a bounded number of
+//! calls waits, and further calls are rejected. Dropping a call kills its process group.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use engine::Intake;
-use engine::port::{UnaryResponse, Backend, EventStream, Upstream};
+use engine::port::{Backend, EventStream, UnaryResponse, Upstream};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use ir::{Error, ErrorKind, Event, Operation, Phase, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::invocation::{Invocation, invoke, empty_folder, open_output};
+use super::invocation::{Invocation, empty_folder, invoke, open_output};
 use super::options::{CommandOptions, OutputFormat};
-use super::process::{ProcessSpec, RunningProcess};
 use super::output::{is_media, media_reply, reply};
+use super::process::{ProcessSpec, RunningProcess};
 use super::stdout_stream::StdoutStream;
 use crate::limits::{COMMAND_QUEUE_MAX, COMMAND_RETRY_AFTER_MS, COMMAND_TRIAL_TIME_MAX};
 use crate::spill_error::unkept;
@@ -28,13 +28,13 @@ pub struct CommandUpstream {
 #[derive(Debug)]
 struct CommandInner {
     options: Arc<CommandOptions>,
-    /// Whoever runs or waits holds one of these.
+    /// Permits of calls that run or wait.
     places: Arc<Semaphore>,
-    /// Whoever runs holds one of these too.
+    /// Permits of calls that run.
     running: Arc<Semaphore>,
 }
 
-/// The right to run a process, given back when it is dropped.
+/// The permit to run a process, released on drop.
 #[derive(Debug)]
 pub(super) struct ProcessPermit {
     _place: OwnedSemaphorePermit,
@@ -66,15 +66,15 @@ impl CommandUpstream {
         self.inner.options.operation
     }
 
-    /// Runs the program with other arguments and tells whether it ends well: what it needs may be missing
-    /// though it is there itself.
+    /// Runs the program with other arguments and checks that it succeeds: its dependencies may be missing
+    /// although the program itself is installed.
     ///
     /// # Errors
-    /// When it cannot be started, fails or takes too long.
+    /// When it cannot be started, fails or times out.
     pub async fn probe(&self, arguments: &[String]) -> Result<(), Error> {
         let options = &self.inner.options;
         let folder = empty_folder().map_err(|error| {
-            let message = format!("there is no folder to run it in: {}", error.kind());
+            let message = format!("cannot create its working folder: {}", error.kind());
             Error::new(ErrorKind::Internal, Phase::BeforeSend, message)
         })?;
         let plan = ProcessSpec {
@@ -136,17 +136,17 @@ impl CommandInner {
         };
         Ok(UnaryResponse {
             payload,
-            // A program counts no tokens, and unknown is not zero.
+            // Programs report no token counts; unknown is not zero.
             usage: None,
             adaptations: asked.adaptations,
             raw: None,
         })
     }
 
-    /// A place among those that run, waited for among those that wait.
+    /// Acquires a process permit, waiting within the queue limit.
     async fn turn(&self) -> Result<ProcessPermit, Error> {
         let full = || {
-            let message = format!("too many calls already wait for back-end {}", self.options.name);
+            let message = format!("too many calls are queued for back-end {}", self.options.name);
             let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message);
             error.retry_after_ms = Some(COMMAND_RETRY_AFTER_MS);
             error
@@ -160,7 +160,7 @@ impl CommandInner {
     }
 }
 
-/// Everything that the program gives, in `out`, once it has ended well. It is written off the event loop.
+/// Writes the complete output to `out`, off the event loop, and returns it when the program has succeeded.
 pub(super) async fn gather<W: Write + Send + 'static>(
     asked: &mut Invocation,
     options: &CommandOptions,
@@ -168,7 +168,7 @@ pub(super) async fn gather<W: Write + Send + 'static>(
 ) -> Result<W, Error> {
     let mut intake = Intake::new(out);
     while let Some(piece) = asked.running.read().await? {
-        // What is printed beside a file is chatter.
+        // With an output file, standard output is ignored.
         if asked.output.is_none() {
             intake = intake.push(&piece).await.map_err(|error| unkept(&error))?;
         }
@@ -192,7 +192,7 @@ pub(super) async fn gather<W: Write + Send + 'static>(
     }
 }
 
-/// Whether what is printed can be shown as it comes.
+/// Whether standard output can be streamed.
 pub(super) fn streams(asked: &Invocation, options: &CommandOptions) -> bool {
     asked.output.is_none() && options.reply == OutputFormat::Text
 }

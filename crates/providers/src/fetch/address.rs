@@ -1,5 +1,5 @@
-//! Which addresses are public. Everything else is refused: one's own machine, one's own network, other
-//! people's networks inside one's own, and addresses that hold one of these within.
+//! Classifies public addresses. All others are refused: the local host, private networks, special-purpose
+//! ranges, and IPv6 addresses that embed such an address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,8 +10,8 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Addresses that a host of one's own network can have. Those at which clouds tell of themselves are not
-/// among them, nor any that stand for more than one host.
+/// Addresses of hosts in a private network. Cloud metadata addresses are excluded, and so are addresses of
+/// more than one host.
 pub(super) fn is_own(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => address.is_private() || address.is_loopback(),
@@ -19,17 +19,17 @@ pub(super) fn is_own(address: IpAddr) -> bool {
     }
 }
 
-/// The blocks of the IPv4 special-purpose registry, and what is not for one host.
+/// Excludes the blocks of the IPv4 special-purpose registry, and multicast and broadcast addresses.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let blocked = match address.octets() {
-        // "This" network, private, loopback, and what carriers use among themselves.
+        // "This" network, private, loopback, carrier-grade NAT.
         [0 | 10 | 127, ..] | [100, 64..=127, ..] => true,
-        // Link-local, where clouds answer about themselves; private.
+        // Link-local, which includes cloud metadata; private.
         [169, 254, ..] | [172, 16..=31, ..] | [192, 168, ..] => true,
         // Protocol assignments, documentation, the old 6to4 relay, AS112, benchmarks.
         [192, 0, 0 | 2, _] | [192, 88, 99, _] | [192, 31, 196, _] | [192, 52, 193, _] => true,
         [192, 175, 48, _] | [198, 18..=19, ..] | [198, 51, 100, _] | [203, 0, 113, _] => true,
-        // A cloud's metadata in what is otherwise public.
+        // Cloud metadata in an otherwise public range.
         [168, 63, 129, 16] => true,
         // Multicast, reserved, broadcast.
         [224..=255, ..] => true,
@@ -38,7 +38,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !blocked
 }
 
-/// Only what has been given out as global unicast, and of that nothing that leads elsewhere.
+/// Only assigned global unicast, without blocks that are routed elsewhere.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     if let Some(inner) = embedded(address) {
         return is_public_v4(inner);
@@ -49,19 +49,18 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         [0x2001, 0..=0x01ff, ..] => true,
         // Documentation, in both its blocks.
         [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => true,
-        // 6to4: whatever stands inside, relays would carry it there.
+        // 6to4: relays route it to the embedded IPv4 address.
         [0x2002, ..] => true,
         // Direct delegation to AS112.
         [0x2620, 0x004f, 0x8000, ..] => true,
         _ => false,
     };
-    // 2000::/3 is all that is given out; loopback, unique local, link-local, site-local, multicast and
-    // whatever is kept for later lie outside of it.
+    // All assigned global unicast is in 2000::/3; loopback, unique local, link-local, site-local, multicast
+    // and reserved ranges are outside.
     segments[0] & 0xe000 == 0x2000 && !blocked
 }
 
-/// An IPv4 address that stands inside: mapped, compatible, translated. Those who translate it would
-/// reach it.
+/// The embedded IPv4 address: mapped, compatible, translated. Translators would connect to it.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let low = || {

@@ -1,6 +1,6 @@
-//! Media from addresses that a caller named, without letting the caller reach into the network that this
-//! runs in. A name is resolved once; every address it has must be public; the connection goes to the
-//! addresses that were looked at and nowhere else; and each redirect is a new address, looked at anew.
+//! Fetches media from URLs of callers without access to the server's network (SSRF protection). A name is
+//! resolved once; all of its addresses must be public; the connection is made to these addresses only; and
+//! each redirect is validated like a new URL.
 
 mod address;
 mod resolve;
@@ -24,16 +24,16 @@ use tokio::time::timeout;
 
 use self::address::{is_own, is_public};
 use self::resolve::{Resolve, SystemResolver};
-use self::target::{AllowedEndpoints, HostKind, FetchTarget};
+use self::target::{AllowedEndpoints, FetchTarget, HostKind};
 use crate::limits;
 
-/// The ports on which the web is served.
+/// Web ports.
 const PORTS: &[u16] = &[80, 443];
 
 #[derive(Clone, Debug)]
 pub struct GuardedFetch {
     resolver: Arc<dyn Resolve>,
-    /// Whether an address may be reached. Always [`is_public`], except where a test plays the internet.
+    /// Whether an address may be reached. Always [`is_public`], except in tests.
     may_reach: fn(IpAddr) -> bool,
     doors: AllowedEndpoints,
 }
@@ -45,8 +45,8 @@ impl Default for GuardedFetch {
 }
 
 impl GuardedFetch {
-    /// `inside` are hosts of one's own network, as `host:port`, that the person who runs this opens to
-    /// callers. Everything else that is not public stays closed.
+    /// `inside` are hosts of the private network, as `host:port`, that the operator allows callers to reach.
+    /// All other addresses that are not public are refused.
     pub fn new(inside: Vec<String>) -> Self {
         Self {
             resolver: Arc::new(SystemResolver),
@@ -100,13 +100,13 @@ impl GuardedFetch {
             };
             let location = location
                 .to_str()
-                .map_err(|_| FetchError::Blocked(String::from("the redirect is not written in ASCII")))?;
+                .map_err(|_| FetchError::Blocked(String::from("the redirect location is not ASCII")))?;
             target = target.redirect(location, hosts, &self.doors)?;
         }
         Err(FetchError::TooManyRedirects(limits::FETCH_REDIRECTS_MAX))
     }
 
-    /// One hop: look at the addresses, then talk to those and no others.
+    /// One hop: validates the addresses, then connects to one of them.
     async fn ask(&self, target: &FetchTarget) -> Result<Response, FetchError> {
         let addresses = self.addresses(target).await?;
         let sockets = target.sockets(&addresses);
@@ -125,24 +125,26 @@ impl GuardedFetch {
         let call = client
             .get(target.url.clone())
             .header(ACCEPT, "image/*, audio/*, video/*, application/pdf, */*;q=0.1")
-            // What is unpacked on the way could be larger than what was sent.
+            // A decompressed body could exceed the size limit.
             .header(ACCEPT_ENCODING, "identity");
         let response = call.send().await.map_err(|error| unreachable(&error))?;
-        // Belt and braces: whoever answered is one of those who were looked at.
+        // Defence in depth: the peer must be one of the validated addresses.
         match response.remote_addr() {
             Some(peer) if addresses.contains(&peer.ip()) => Ok(response),
-            _ => Err(FetchError::Blocked(String::from("somebody else answered"))),
+            _ => Err(FetchError::Blocked(String::from(
+                "the response came from another address",
+            ))),
         }
     }
 
-    /// Every address of the host, if all of them may be reached. A name with one that may not is refused
-    /// as a whole: that it also has others is how rebinding begins.
+    /// The addresses of the host, if all of them may be reached. A name with a forbidden address is refused
+    /// even if its other addresses are public, because this is a DNS rebinding technique.
     async fn addresses(&self, target: &FetchTarget) -> Result<Vec<IpAddr>, FetchError> {
         let addresses = match &target.host {
             HostKind::Address(address) => vec![*address],
             HostKind::Name(name) => {
-                let patience = Duration::from_millis(limits::FETCH_CONNECT_MS);
-                let found = timeout(patience, self.resolver.resolve(name)).await;
+                let resolve_timeout = Duration::from_millis(limits::FETCH_CONNECT_MS);
+                let found = timeout(resolve_timeout, self.resolver.resolve(name)).await;
                 let found = found.map_err(|_| FetchError::Timeout(limits::FETCH_CONNECT_MS))?;
                 found.map_err(|error| FetchError::Unreachable(error.to_string()))?
             }
@@ -155,7 +157,8 @@ impl GuardedFetch {
                 "the name has too many addresses",
             )));
         }
-        let may_reach = |address: &IpAddr| (self.may_reach)(*address) || target.is_private_allowed && is_own(*address);
+        let may_reach =
+            |address: &IpAddr| (self.may_reach)(*address) || target.is_private_allowed && is_own(*address);
         if !addresses.iter().all(may_reach) {
             return Err(FetchError::Blocked(String::from("it is not a public address")));
         }
@@ -163,13 +166,13 @@ impl GuardedFetch {
     }
 }
 
-/// Writes the body, counting.
+/// Writes the body and enforces the size limit.
 async fn take(response: Response, bytes_max: u64, out: &mut File) -> Result<Fetched, FetchError> {
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     let content_type = header(CONTENT_TYPE).map(String::from);
     if header(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         return Err(FetchError::ContentType(String::from(
-            "an encoding that was not asked for",
+            "an encoding that was not requested",
         )));
     }
     let page = |kind: &String| kind.starts_with("text/html") || kind.starts_with("application/xhtml");
@@ -193,17 +196,17 @@ async fn take(response: Response, bytes_max: u64, out: &mut File) -> Result<Fetc
         }
         out.write_all(&piece)
             .await
-            .map_err(|error| FetchError::Unreachable(format!("cannot keep what came: {error}")))?;
+            .map_err(|error| FetchError::Unreachable(format!("cannot store the response: {error}")))?;
     }
     let kept = out.flush().await;
-    kept.map_err(|error| FetchError::Unreachable(format!("cannot keep what came: {error}")))?;
+    kept.map_err(|error| FetchError::Unreachable(format!("cannot store the response: {error}")))?;
     Ok(Fetched {
         content_type,
         size_bytes,
     })
 }
 
-/// What went wrong below HTTP, without the URL: it may hold a token.
+/// Transport error without the URL, which may contain a token.
 fn unreachable(error: &reqwest::Error) -> FetchError {
     if error.is_timeout() {
         return FetchError::Timeout(limits::FETCH_IDLE_MS);

@@ -1,4 +1,4 @@
-//! Names to addresses, once per hop. A port of its own, so that tests can play a resolver that lies.
+//! Name resolution, once per hop. A trait, so that tests can substitute a malicious resolver.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ pub(super) trait Resolve: Send + Sync + fmt::Debug {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The machine's own resolver.
+/// The system resolver.
 #[derive(Debug)]
 pub(super) struct SystemResolver;
 

@@ -1,6 +1,5 @@
-//! A URL as far as it may be followed: the scheme, the port, and a host that is a public address or a name
-//! that could be one. What a URL parser makes of odd spellings is what is judged, so a spelling hides
-//! nothing.
+//! Validates URLs before a fetch: the scheme, the port, and a host that is a public address or a possibly
+//! public name. The checks use the parsed URL, so that unusual notations cannot bypass them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +8,7 @@ use url::{Host, Url};
 
 use crate::limits::FETCH_URL_BYTES_MAX;
 
-/// Names that mean one's own machine or network, whatever a resolver says.
+/// Names of local hosts and networks, independent of their addresses.
 const OWN_NAMES: &[&str] = &[
     "localhost",
     "local",
@@ -31,15 +30,15 @@ pub(super) struct FetchTarget {
     pub(super) url: Url,
     pub(super) host: HostKind,
     pub(super) port: u16,
-    /// It was opened by the person who runs this, wherever it is.
+    /// The operator allows this endpoint, whatever its address.
     pub(super) is_private_allowed: bool,
 }
 
-/// Where one may knock.
+/// Endpoints that may be fetched from.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AllowedEndpoints {
     pub(super) ports: Vec<u16>,
-    /// `host:port` in one's own network.
+    /// `host:port` in the private network.
     pub(super) inside: Vec<String>,
 }
 
@@ -56,7 +55,7 @@ impl AllowedEndpoints {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum HostKind {
     Address(IpAddr),
-    /// In lower case, without a dot at its end.
+    /// In lower case, without a trailing dot.
     Name(String),
 }
 
@@ -67,28 +66,35 @@ fn blocked(why: &str) -> FetchError {
 impl FetchTarget {
     pub(super) fn parse(text: &str, hosts: &Hosts, doors: &AllowedEndpoints) -> Result<Self, FetchError> {
         if text.len() > FETCH_URL_BYTES_MAX {
-            return Err(blocked("the URL is longer than any honest one"));
+            return Err(blocked("the URL is too long"));
         }
-        // Parsers mend these, each in its own way: what one reads is not what another reached.
+        // URL parsers normalize these differently, so that validation and connection could disagree.
         if text
             .chars()
             .any(|c| c.is_whitespace() || c.is_control() || c == '\\')
         {
-            return Err(blocked("the URL holds spaces, control characters or backslashes"));
+            return Err(blocked(
+                "the URL contains spaces, control characters or backslashes",
+            ));
         }
         let url = Url::parse(text).map_err(|error| blocked(&error.to_string()))?;
         check_spelling(&url, text)?;
         Self::of(url, hosts, doors)
     }
 
-    /// Where a redirect leads, seen from here.
-    pub(super) fn redirect(&self, location: &str, hosts: &Hosts, doors: &AllowedEndpoints) -> Result<Self, FetchError> {
+    /// The target of a redirect relative to this URL.
+    pub(super) fn redirect(
+        &self,
+        location: &str,
+        hosts: &Hosts,
+        doors: &AllowedEndpoints,
+    ) -> Result<Self, FetchError> {
         let url = self
             .url
             .join(location)
             .map_err(|error| blocked(&error.to_string()))?;
         if self.url.scheme() == "https" && url.scheme() != "https" {
-            return Err(blocked("the redirect leaves https"));
+            return Err(blocked("the redirect is not https"));
         }
         if url.host() != self.url.host() {
             check_spelling(&url, location)?;
@@ -101,14 +107,14 @@ impl FetchTarget {
             return Err(blocked("only http and https are fetched"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(blocked("the URL holds a user name or a password"));
+            return Err(blocked("the URL contains a user name or a password"));
         }
         let port = url.port_or_known_default().unwrap_or(0);
         let host = match url.host() {
             Some(Host::Ipv4(address)) => HostKind::Address(IpAddr::V4(address)),
             Some(Host::Ipv6(address)) => HostKind::Address(IpAddr::V6(address)),
             Some(Host::Domain(name)) => HostKind::Name(name.trim_end_matches('.').to_ascii_lowercase()),
-            None => return Err(blocked("the URL names no host")),
+            None => return Err(blocked("the URL has no host")),
         };
         let name = match &host {
             HostKind::Name(name) => name.clone(),
@@ -117,17 +123,17 @@ impl FetchTarget {
         let inside = doors.inside(&host, port);
         if !inside {
             if !doors.ports.contains(&port) {
-                return Err(blocked("the port is not one of the web"));
+                return Err(blocked("the port is not a web port"));
             }
             if matches!(host, HostKind::Name(_)) {
                 check_name(&name)?;
             }
             if !hosts.allow(&name) {
-                return Err(blocked("the host is not on the list"));
+                return Err(blocked("the host is not on the allow-list"));
             }
         }
         if matches!(host, HostKind::Name(_)) {
-            // One spelling goes on, so that the name that is asked for is the name that was judged.
+            // The request uses the normalized name that was validated.
             url.set_host(Some(&name))
                 .map_err(|error| blocked(&error.to_string()))?;
         }
@@ -146,11 +152,11 @@ impl FetchTarget {
     }
 }
 
-/// An IPv4 address in octal, in hexadecimal or shortened is written by somebody who hides it.
+/// An IPv4 address in octal, hexadecimal or shortened notation indicates an attempt to hide it.
 fn check_spelling(url: &Url, text: &str) -> Result<(), FetchError> {
     match url.host() {
         Some(Host::Ipv4(address)) if !text.contains(&address.to_string()) => {
-            Err(blocked("the address is not written in four numbers"))
+            Err(blocked("the address is not in dotted decimal notation"))
         }
         _ => Ok(()),
     }
@@ -162,11 +168,11 @@ fn check_name(name: &str) -> Result<(), FetchError> {
     }
     let own = |own: &&str| name == *own || name.strip_suffix(own).is_some_and(|rest| rest.ends_with('.'));
     if OWN_NAMES.iter().any(own) {
-        return Err(blocked("the host is a name of one's own network"));
+        return Err(blocked("the host is a private network name"));
     }
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     if !name.bytes().all(plain) || name.split('.').any(str::is_empty) {
-        return Err(blocked("the host is not a name"));
+        return Err(blocked("the host is not a valid name"));
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! The request as one instance can take it. Only what the instance declares is used of it; what is missing is
-//! made good where it can be, and always announced.
+//! Adapts a request to one instance. Only declared features are used; missing ones are emulated where
+//! possible, and every change is recorded.
 
 use ir::adaptation::{Action, Ledger};
 use ir::{ChatRequest, Error, ErrorKind, Feature, Message, PartBody, Phase, ResponseFormat, Role};
@@ -21,7 +21,7 @@ pub(super) fn adapt(
     }
     if chat.streams() && !has(&Feature::Stream) {
         chat.generation.stream = Some(false);
-        // The answer is the same in one piece, so nothing that was asked for is lost.
+        // A unary response has the same content, so this is not a loss.
         let reason = "the back-end is not declared to stream";
         ledger.note("/payload/generation/stream", Action::Merged, reason);
     }
@@ -29,7 +29,7 @@ pub(super) fn adapt(
         chat.generation.seed = None;
         ledger.dropped(
             "/payload/generation/seed",
-            "the back-end is not declared to take one",
+            "the back-end is not declared to accept a seed",
         );
     }
     if !has(&Feature::JsonSchema) {
@@ -41,10 +41,10 @@ pub(super) fn adapt(
     Ok(chat)
 }
 
-/// Whether [`adapt`] would change anything but the model, or refuse.
+/// Whether [`adapt`] would change anything except the model, or return an error.
 pub(super) fn must_adapt(asked: &ChatRequest, options: &HttpOptions) -> bool {
     let has = |feature: &Feature| options.features.contains(feature);
-    let speaks_system = |message: &Message| message.role == Role::System;
+    let is_system = |message: &Message| message.role == Role::System;
     let lacks = [
         (!asked.tools.is_empty(), Feature::Tools),
         (asked.streams(), Feature::Stream),
@@ -53,12 +53,12 @@ pub(super) fn must_adapt(asked: &ChatRequest, options: &HttpOptions) -> bool {
             matches!(asked.response_format, Some(ResponseFormat::JsonSchema { .. })),
             Feature::JsonSchema,
         ),
-        (asked.messages.iter().any(speaks_system), Feature::SystemRole),
+        (asked.messages.iter().any(is_system), Feature::SystemRole),
     ];
     lacks.iter().any(|(wanted, feature)| *wanted && !has(feature))
 }
 
-/// The schema of the answer becomes part of the prompt.
+/// Moves the response schema into the prompt.
 fn schema_by_prompt(chat: &mut ChatRequest, ledger: &mut Ledger) {
     let is_schema = |format: &mut ResponseFormat| matches!(format, ResponseFormat::JsonSchema { .. });
     let Some(ResponseFormat::JsonSchema { schema, .. }) = chat.response_format.take_if(is_schema) else {
@@ -72,18 +72,18 @@ fn schema_by_prompt(chat: &mut ChatRequest, ledger: &mut Ledger) {
         .take_while(|message| message.role == Role::System);
     let at = systems.count();
     chat.messages.insert(at, Message::text(Role::System, text));
-    let reason = "the back-end cannot be held to a schema; it is in the prompt";
+    let reason = "the back-end does not enforce a schema; the schema is in the prompt";
     ledger.dropped("/payload/response_format", reason);
 }
 
-/// What the system says is said at the beginning of the first user message.
+/// Moves the system messages to the beginning of the first user message.
 fn system_to_user(chat: &mut ChatRequest, ledger: &mut Ledger) {
     let (system, mut others): (Vec<_>, Vec<_>) = std::mem::take(&mut chat.messages)
         .into_iter()
         .partition(|message| message.role == Role::System);
     let mut parts: Vec<_> = system.into_iter().flat_map(|message| message.parts).collect();
     if !parts.is_empty() {
-        let reason = "the back-end takes no system prompt; it leads the first user message";
+        let reason = "the back-end accepts no system prompt; it was moved to the first user message";
         ledger.note("/payload/messages", Action::Replaced, reason);
         for part in &mut parts {
             if let PartBody::Text(text) = &mut part.body {

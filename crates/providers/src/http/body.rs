@@ -1,5 +1,4 @@
-//! A body within a limit of bytes and time: whole, or piece by piece to where it is kept. Nothing beyond the
-//! limit is held.
+//! Reads a body within limits of bytes and time: completely into memory, or piece by piece into a writer.
 
 use std::io::Write;
 use std::time::Duration;
@@ -9,8 +8,8 @@ use engine::Intake;
 use ir::{Error, Phase};
 use tokio::time::{Instant, timeout};
 
+use super::response::{HttpResponse, ResponseBody};
 use super::transport_error;
-use super::response::{ResponseBody, HttpResponse};
 use crate::spill_error::unkept;
 
 pub(super) async fn collect(
@@ -27,7 +26,7 @@ pub(super) async fn collect(
     Ok(whole)
 }
 
-/// Gives every piece to `out`, and `out` back when it has all of them.
+/// Writes every piece to `out` and returns `out` at the end.
 pub(super) async fn copy_to<W: Write + Send + 'static>(
     reply: HttpResponse,
     limit: usize,
@@ -67,8 +66,8 @@ impl Body {
 
     async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         let time = self.deadline.saturating_duration_since(Instant::now());
-        let patience = self.idle.min(time);
-        match timeout(patience, self.content.next()).await {
+        let time_left = self.idle.min(time);
+        match timeout(time_left, self.content.next()).await {
             Ok(Some(Ok(piece))) => {
                 let left = self.left.checked_sub(piece.len());
                 self.left = left.ok_or_else(|| transport_error::too_large(self.limit))?;
@@ -76,7 +75,7 @@ impl Body {
             }
             Ok(Some(Err(error))) => Err(error),
             Ok(None) => Ok(None),
-            Err(_) => Err(transport_error::idle_timeout(Phase::MidStream, patience)),
+            Err(_) => Err(transport_error::idle_timeout(Phase::MidStream, time_left)),
         }
     }
 }

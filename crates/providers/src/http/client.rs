@@ -1,5 +1,5 @@
-//! The HTTP clients: connections are kept and shared by all back-ends that are reached in the same way.
-//! Proxies come from the configuration alone; this crate reads no environment.
+//! The HTTP clients: connections are pooled and shared by all back-ends with the same proxy and TLS options.
+//! Proxies come from the configuration only; this crate reads no environment variables.
 
 use std::time::Duration;
 
@@ -9,34 +9,34 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::plaintext::Plain;
 
-/// How we introduce ourselves.
+/// The user agent.
 pub(super) const AGENT: &str = concat!("cogn/", env!("CARGO_PKG_VERSION"));
 
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// Knows TLS and proxies.
+    /// Client with TLS and proxy support.
     pub(crate) reqwest: reqwest::Client,
-    /// The short way, for those who are reached without either. `None` where a proxy stands before them.
+    /// Plaintext client for endpoints that need neither. `None` if a proxy is configured.
     pub(super) plaintext: Option<Plain>,
 }
 
-/// The way to a back-end.
+/// Connection options of a back-end.
 #[derive(Clone, Debug, Default)]
 pub struct ClientOptions {
     pub connect_timeout: Option<Duration>,
     pub proxy: Option<Proxy>,
-    /// Files in PEM form: their certificates are trusted beside the system's.
+    /// PEM files with certificates that are trusted in addition to the system's.
     pub ca_pem: Vec<Vec<u8>>,
 }
 
-/// Where calls go through. `http`, `https`, `socks5` and `socks5h` are spoken.
+/// Proxy URLs with the schemes `http`, `https`, `socks5` and `socks5h`.
 #[derive(Clone, Debug, Default)]
 pub struct Proxy {
-    /// For `http` addresses.
+    /// For `http` URLs.
     pub http: Option<String>,
-    /// For `https` addresses.
+    /// For `https` URLs.
     pub https: Option<String>,
-    /// Hosts, domains and addresses that are reached directly, with commas between them.
+    /// Hosts, domains and addresses that are reached directly, separated by commas.
     pub except: String,
     /// `user:password`.
     pub credential: Option<SecretString>,
@@ -51,7 +51,7 @@ pub enum ClientError {
     Proxy(#[source] reqwest::Error),
     #[error("a certificate cannot be read: {0}")]
     Certificate(#[source] reqwest::Error),
-    #[error("a file of certificates holds none")]
+    #[error("a certificate file contains no certificate")]
     NoCertificate,
 }
 

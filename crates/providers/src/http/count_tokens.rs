@@ -1,9 +1,9 @@
-//! How long a request is, as the vendor counts it without answering. Only some tell; whatever goes wrong
-//! is no answer, and no failure either.
+//! Token count of a request by the vendor's count endpoint. Only some vendors have one; every failure returns
+//! `None` and is not an error.
 
 use std::sync::Arc;
 
-use ir::adaptation::{Ledger, Component};
+use ir::adaptation::{Component, Ledger};
 use ir::{Dialect, Request};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
@@ -14,7 +14,7 @@ use super::outgoing::Outgoing;
 use super::request::model;
 use crate::limits::ERROR_BYTES_MAX;
 
-/// What a question about length may hold, besides the model. Everything else is refused there.
+/// Fields that the count endpoint accepts. It rejects all others.
 const FIELDS: [&str; 6] = ["model", "messages", "system", "tools", "tool_choice", "thinking"];
 
 pub(super) async fn count(instance: Arc<HttpInner>, request: Arc<Request>) -> Option<u64> {

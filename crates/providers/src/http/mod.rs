@@ -1,22 +1,22 @@
-//! Back-ends that are reached over HTTP. A vendor's file says where to post, how to sign and which dialect
-//! is spoken; everything else is here, once: time-outs, limits, errors, and the stream itself. Redirects are
-//! never followed, because a key must not travel to an address that nobody configured.
+//! Back-ends over HTTP. A vendor's file defines the path, the authentication and the dialect; everything
+//! else is here, once: timeouts, limits, errors, and streaming. Redirects are not followed, because the key
+//! must only be sent to the configured URL.
 
 mod adapt;
-mod response_stream;
 mod body;
 mod client;
 mod count_tokens;
-mod transport_error;
-mod passthrough;
 mod models;
 mod outgoing;
+mod passthrough;
 mod patch;
 mod plaintext;
-mod response;
-mod request;
-mod transport;
 mod raw_tap;
+mod request;
+mod response;
+mod response_stream;
+mod transport;
+mod transport_error;
 mod unary;
 mod words;
 
@@ -25,7 +25,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use engine::Depot;
-use engine::port::{UnaryResponse, Backend, EventStream, RawStream, Upstream, RawRequest};
+use engine::port::{Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ir::{ChatRequest, Dialect, Error, Feature, Operation, Payload, Request};
@@ -37,7 +37,7 @@ use self::response_stream::EventFilter;
 use self::transport::ResolvedEndpoint;
 pub use client::{Client, ClientError, ClientOptions, Proxy};
 
-/// How long each stage may take. They are apart so that a slow first word and a silent stream differ.
+/// Timeouts per stage: a slow first byte and an idle stream are limited separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     pub first_byte: Duration,
@@ -56,24 +56,24 @@ impl Default for Timeouts {
     }
 }
 
-/// What a vendor's file fills in.
+/// The parts that a vendor's file defines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VendorSpec {
     pub(crate) kind: &'static str,
     pub(crate) dialect: Dialect,
-    /// What follows the base URL.
+    /// The path after the base URL.
     pub(crate) path: fn(&ChatRequest) -> String,
-    /// The same for an operation that answers in one piece, by its payload and model, with the dialect in which
-    /// it is asked; `None` where the vendor has no such operation.
+    /// Dialect and path of a unary operation, by its payload and model; `None` if the vendor does not
+    /// support it.
     pub(crate) whole: fn(&Payload, &str) -> Option<(Dialect, String)>,
     pub(crate) models: ModelList,
-    /// The header that carries the key, and what stands before it there.
+    /// The header of the key, and the prefix of its value.
     pub(crate) key_header: (&'static str, &'static str),
-    /// Headers that every call needs.
+    /// Headers that every call requires.
     pub(crate) headers: &'static [(&'static str, &'static str)],
 }
 
-/// Where a vendor tells its models, and how the answer is read.
+/// The models endpoint of a vendor, and how its response is decoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ModelList {
     pub(crate) path: &'static str,
@@ -93,11 +93,11 @@ struct HttpInner {
     vendor: VendorSpec,
     client: Client,
     options: HttpOptions,
-    /// The one model that the server has, once it was asked.
+    /// The only model of the server, once it was listed.
     only_model: OnceCell<String>,
-    /// What every call carries, once it was put together.
+    /// The headers of every call, once they were built.
     headers: OnceLock<Result<HeaderMap, Error>>,
-    /// The way to the address that was asked first, and most have no other.
+    /// The endpoint of the first URL; most instances have no other.
     route: OnceLock<ResolvedEndpoint>,
 }
 
@@ -109,24 +109,24 @@ impl HttpInner {
     }
 }
 
-/// What the person who configures an instance says about it.
+/// The configuration of an instance.
 #[derive(Clone, Debug, Default)]
 pub struct HttpOptions {
     pub name: String,
     pub base_url: String,
-    /// The only model it answers with.
+    /// The only model that it serves.
     pub model: Option<String>,
-    /// The model it answers with where a request names none.
+    /// The model for requests that name none.
     pub default_model: Option<String>,
     pub key: Option<SecretString>,
-    /// What can be asked of it.
+    /// Supported operations.
     pub operations: BTreeSet<Operation>,
-    /// What it can do; nothing else is used.
+    /// Supported features; no other is used.
     pub features: BTreeSet<Feature>,
     pub timeouts: Timeouts,
     /// Headers that every call carries.
     pub headers: BTreeMap<String, String>,
-    /// Where pictures and sound go that it answers with.
+    /// Spill store for the images and audio that it returns.
     pub depot: Depot,
 }
 
@@ -151,7 +151,7 @@ impl HttpUpstream {
         }
     }
 
-    /// The same instance, trusted to do other things.
+    /// The same instance with other declared features.
     #[must_use]
     pub fn declared(&self, features: BTreeSet<Feature>) -> Self {
         let inner = &self.inner;
@@ -162,7 +162,7 @@ impl HttpUpstream {
         Self::new(inner.vendor, inner.client.clone(), options)
     }
 
-    /// The models that the server says it has.
+    /// The models that the server lists.
     pub async fn models(&self) -> Result<Vec<String>, Error> {
         models::list(&self.inner).await
     }

@@ -1,5 +1,6 @@
-//! The models of a server: asked for by a person who checks a back-end, and once by a back-end that was told
-//! no model. A server that has exactly one leaves no choice; with several, somebody has to choose.
+//! The model list of a server: requested by a back-end check, and once by a back-end without a configured
+//! model. If the server has exactly one model, it is used; with several, one must be configured or
+//! requested.
 
 use ir::{Error, ErrorKind, Phase};
 use serde_json::Value;
@@ -19,12 +20,17 @@ pub(super) async fn list(instance: &HttpInner) -> Result<Vec<String>, Error> {
         .get(url)
         .headers(instance.headers()?)
         .send();
-    let patience = options.timeouts.first_byte.min(options.timeouts.total);
+    let head_timeout = options.timeouts.first_byte.min(options.timeouts.total);
     let deadline = Instant::now() + options.timeouts.total;
-    let response = match timeout(patience, call).await {
+    let response = match timeout(head_timeout, call).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Err(transport_error::transport(&error, Phase::BeforeFirstByte)),
-        Err(_) => return Err(transport_error::idle_timeout(Phase::BeforeFirstByte, patience)),
+        Err(_) => {
+            return Err(transport_error::idle_timeout(
+                Phase::BeforeFirstByte,
+                head_timeout,
+            ));
+        }
     };
     let status = response.status().as_u16();
     let good = status == 200;
@@ -42,7 +48,7 @@ pub(super) async fn list(instance: &HttpInner) -> Result<Vec<String>, Error> {
     Ok(names.map(plain).collect())
 }
 
-/// The model to use where nobody named one.
+/// The model for a request that names none.
 pub(super) async fn sole_model(instance: &HttpInner) -> Result<&str, Error> {
     let name = &instance.options.name;
     let found = instance.only_model.get_or_try_init(|| async {

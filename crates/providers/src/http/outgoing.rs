@@ -1,6 +1,5 @@
-//! The body of a call while it is sent. Media that does not lie in memory is read and written as base64 piece
-//! by piece, when the connection takes it: however large it is, only a piece of it is held here, and a second
-//! attempt reads it again from where it lies.
+//! The request body. Media outside of memory is read and encoded as base64 piece by piece while the
+//! connection accepts it: only one piece is in memory, and a second attempt reads it again.
 
 use std::io;
 
@@ -12,12 +11,12 @@ use ir::{ChatRequest, Error, ErrorKind, Media, MediaSource, Phase};
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use wire::holes::{Holes, Piece};
 
-/// A body, and how long it is.
+/// A body and its length.
 #[derive(Debug)]
 pub(super) enum Outgoing {
     Whole(Bytes),
     Pieces(Vec<Piece>),
-    /// A form, which knows its own length.
+    /// A multipart form, which contains its length.
     Form(reqwest::Body),
 }
 
@@ -29,7 +28,7 @@ impl Outgoing {
         Self::Pieces(holes.open(body))
     }
 
-    /// Without its length, hyper would send it in chunks, and not every server takes these.
+    /// Without the length, hyper would use chunked encoding, which not every server accepts.
     pub(super) fn announce(&self, headers: &mut HeaderMap) {
         if let Self::Pieces(pieces) = self {
             let length: u64 = pieces.iter().map(Piece::size_bytes).sum();
@@ -53,8 +52,8 @@ fn written(piece: Piece) -> stream::BoxStream<'static, io::Result<Bytes>> {
     }
 }
 
-/// Takes out of a request what is not in memory. Texts are no media to a dialect that has a word for texts,
-/// so they are read.
+/// Replaces media outside of memory by placeholders. Text media is loaded, because dialects may encode it as
+/// text.
 pub(super) async fn cut(chat: &mut ChatRequest) -> Result<Holes, Error> {
     for media in chat.media_mut() {
         let text = media
@@ -78,6 +77,6 @@ pub(super) async fn cut(chat: &mut ChatRequest) -> Result<Holes, Error> {
 }
 
 fn unreadable() -> Error {
-    let message = "media of the request could not be read from our disk";
+    let message = "media of the request could not be read from disk";
     Error::new(ErrorKind::Internal, Phase::BeforeSend, message)
 }

@@ -1,6 +1,5 @@
-//! A caller's own words, sent on. That is possible where the caller speaks this instance's dialect and
-//! nothing that it asks for has to be taken out or said differently; then the body goes out byte for byte,
-//! but for the name of the model and the wish to be told what was used.
+//! Passthrough of request bodies, if the caller uses this instance's dialect and the request needs no
+//! adaptation. The body is sent byte for byte, except for the model name and the flag that requests usage.
 
 use ir::{ChatRequest, Dialect, Request};
 use reqwest::header::{HeaderName, HeaderValue};
@@ -10,21 +9,25 @@ use wire::json_field_ranges::FieldRanges;
 use super::adapt::must_adapt;
 use super::outgoing::Outgoing;
 use super::request::{PreparedRequest, model, traced};
-use super::{HttpOptions, HttpInner};
+use super::{HttpInner, HttpOptions};
 use engine::port::RawRequest;
 
-/// A call in the caller's own words.
+/// A request in the caller's bytes.
 #[derive(Debug)]
 pub(super) struct PassthroughRequest {
     pub(super) prepared: PreparedRequest,
-    /// The caller wants the answer as it comes.
+    /// The caller requested a stream.
     pub(super) streams: bool,
-    /// The caller did not ask what was used; we did.
+    /// The usage was requested by the gateway and not by the caller.
     pub(super) strip_usage_frame: bool,
 }
 
-/// `None`: it has to be translated.
-pub(super) fn passthrough_request(instance: &HttpInner, request: &Request, verbatim: &RawRequest) -> Option<PassthroughRequest> {
+/// `None`: the request has to be decoded and encoded.
+pub(super) fn passthrough_request(
+    instance: &HttpInner,
+    request: &Request,
+    verbatim: &RawRequest,
+) -> Option<PassthroughRequest> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let chat = request.as_chat()?;
     if verbatim.dialect != vendor.dialect || !request.patches.is_empty() || must_adapt(chat, options) {
@@ -80,7 +83,7 @@ pub(super) fn passthrough_request(instance: &HttpInner, request: &Request, verba
     })
 }
 
-/// The model that will answer, if it is the one that was asked for or nobody asked for one.
+/// The model of the instance, unless the caller requested another one.
 fn own_model<'a>(chat: &'a ChatRequest, options: &'a HttpOptions) -> Option<&'a str> {
     match (&options.model, &chat.model) {
         (Some(own), Some(wanted)) if own != wanted && !wanted.is_empty() => None,

@@ -1,5 +1,5 @@
-//! The changes that a request asks to be made to the body of one back-end, made when the body is written and before
-//! it is sent. Headers and address are made elsewhere, of the configuration alone, and no patch gets there.
+//! Applies the patches of a request to the encoded body of one back-end. Headers and URL come from the
+//! configuration only and cannot be patched.
 
 use ir::adaptation::Ledger;
 use ir::patch::{Target, apply};

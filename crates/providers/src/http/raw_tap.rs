@@ -1,6 +1,6 @@
-//! A stream that is passed on while it is read: bytes leave in whole frames, each with what it means. An
-//! error, or half a frame at the end, never leaves as bytes, so nothing has to be taken back; and where
-//! nobody asked what was used, the frame that tells is kept back.
+//! Passthrough of a stream while it is decoded: bytes are emitted in complete frames with the events that
+//! they encode. Errors and incomplete frames are never emitted as bytes, so nothing has to be retracted; the
+//! usage frame is removed if the caller did not request it.
 
 use std::collections::VecDeque;
 
@@ -12,16 +12,16 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use wire::Decoder;
 
-/// The mark of a good end, for servers that leave it out.
+/// The end marker, for servers that omit it.
 const DONE: &[u8] = b"data: [DONE]\n\n";
 
 #[derive(Debug)]
 pub(super) struct RawTap {
     dialect: Dialect,
-    /// The caller wants the answer as it comes.
+    /// The caller requested a stream.
     pub(super) streams: bool,
     hides_usage: bool,
-    /// A frame that has not ended yet.
+    /// An incomplete frame.
     partial_frame: Vec<u8>,
 }
 
@@ -35,7 +35,7 @@ impl RawTap {
         }
     }
 
-    /// Takes bytes in at any border.
+    /// Decodes bytes that may be split at any position.
     pub(super) fn push(&mut self, bytes: Bytes, decoder: &mut Decoder, out: &mut VecDeque<RawItem>) {
         let known = self.partial_frame.len();
         let bytes = match known {
@@ -45,7 +45,7 @@ impl RawTap {
                 Bytes::from(std::mem::take(&mut self.partial_frame))
             }
         };
-        // A blank line may have begun in what was held.
+        // A blank line may span the buffered bytes and the new ones.
         let Some(end) = last_end(&bytes, known.saturating_sub(2)) else {
             self.partial_frame = Vec::from(bytes);
             return;
@@ -65,7 +65,7 @@ impl RawTap {
                 out.extend(broken.drain(..1).map(RawItem::Event));
                 return;
             }
-            if self.hides_usage && new.iter().any(is_usage) && tells_only_usage(frame) {
+            if self.hides_usage && new.iter().any(is_usage) && has_only_usage(frame) {
                 piece.flush(&bytes, out);
                 piece.start = to;
             }
@@ -75,7 +75,7 @@ impl RawTap {
         piece.flush(&bytes, out);
     }
 
-    /// The bytes have ended.
+    /// Ends the input.
     pub(super) fn finish(&mut self, decoder: &mut Decoder, out: &mut VecDeque<RawItem>) {
         let mut events = Vec::new();
         let mut bytes = std::mem::take(&mut self.partial_frame);
@@ -88,7 +88,7 @@ impl RawTap {
         } else {
             bytes.clear();
         }
-        if self.dialect == Dialect::OpenaiChat && events.iter().any(is_finish) && !says_done(&bytes) {
+        if self.dialect == Dialect::OpenaiChat && events.iter().any(is_finish) && !has_done_marker(&bytes) {
             bytes.extend_from_slice(DONE);
         }
         if !events.is_empty() || !bytes.is_empty() && broken.is_none() {
@@ -101,7 +101,7 @@ impl RawTap {
     }
 }
 
-/// Frames that leave together.
+/// Consecutive frames that are emitted together.
 #[derive(Default)]
 struct FrameRun {
     start: usize,
@@ -121,7 +121,7 @@ impl FrameRun {
     }
 }
 
-/// The place behind the first blank line from here on.
+/// The offset behind the first blank line from `from` on.
 fn first_end(bytes: &[u8], mut from: usize) -> Option<usize> {
     loop {
         let line = from + memchr(b'\n', bytes.get(from..)?)?;
@@ -133,7 +133,7 @@ fn first_end(bytes: &[u8], mut from: usize) -> Option<usize> {
     }
 }
 
-/// The place behind the last blank line.
+/// The offset behind the last blank line.
 fn last_end(bytes: &[u8], from: usize) -> Option<usize> {
     let mut last = None;
     let mut from = from;
@@ -156,23 +156,23 @@ fn is_finish(event: &Event) -> bool {
     matches!(event, Event::Finish { .. })
 }
 
-fn says_done(bytes: &[u8]) -> bool {
+fn has_done_marker(bytes: &[u8]) -> bool {
     data_of(bytes) == b"[DONE]"
 }
 
-/// Whether what was left over is a frame that only lacks the blank line behind it.
+/// Whether the remaining bytes are a complete frame without the final blank line.
 fn is_whole(bytes: &[u8]) -> bool {
-    says_done(bytes) || serde_json::from_slice::<IgnoredAny>(data_of(bytes)).is_ok()
+    has_done_marker(bytes) || serde_json::from_slice::<IgnoredAny>(data_of(bytes)).is_ok()
 }
 
-/// What stands behind the last `data:`.
+/// The content of the last `data:` field.
 fn data_of(bytes: &[u8]) -> &[u8] {
     let at = memmem::rfind(bytes, b"data:").map_or(bytes.len(), |at| at + b"data:".len());
     bytes.get(at..).unwrap_or_default().trim_ascii()
 }
 
-/// Whether a frame tells what was used and nothing of the answer.
-fn tells_only_usage(frame: &[u8]) -> bool {
+/// Whether a frame contains usage and no content.
+fn has_only_usage(frame: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Chunk {
         #[serde(default)]
@@ -199,7 +199,7 @@ mod tests {
     const MESSAGES: &str = include_str!("../../../wire/tests/fixtures/llama-server/messages-stream.sse");
     const FAULT: &str = "data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n";
 
-    /// What leaves when a stream comes in these pieces and then ends.
+    /// Bytes and events for a stream that arrives in these pieces and then ends.
     fn tapped(dialect: Dialect, hides_usage: bool, pieces: &[&[u8]]) -> (String, Vec<Event>) {
         let mut decoder = Decoder::new(dialect).unwrap();
         let mut tap = RawTap::new(dialect, true, hides_usage);
@@ -230,7 +230,7 @@ mod tests {
         events
     }
 
-    /// Cut at these places.
+    /// The stream split at these positions.
     fn pieces<'a>(stream: &'a str, cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
         let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
         places.extend([0, stream.len()]);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_frame_that_only_tells_usage_stays_behind() {
+    fn strips_usage_only_frame() {
         let (bytes, events) = tapped(Dialect::OpenaiChat, true, &[CHAT.as_bytes()]);
         assert_eq!(
             events,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_end_without_its_mark_gets_it() {
+    fn adds_missing_end_marker() {
         let stream = CHAT.replace("data: [DONE]\n\n", "");
         let (bytes, events) = tapped(Dialect::OpenaiChat, false, &[stream.as_bytes()]);
         assert_eq!(bytes, CHAT);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_the_stream_never_leaves_as_bytes() {
+    fn errors_are_never_emitted_as_bytes() {
         let (start, _) = CHAT.split_at(CHAT.find("\n\n").unwrap() + 2);
         let stream = format!("{start}{FAULT}data: [DONE]\n\n");
         let (bytes, events) = tapped(Dialect::OpenaiChat, false, &[stream.as_bytes()]);
@@ -279,7 +279,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_it_comes_it_leaves_as_it_was(
+        fn split_positions_do_not_change_output(
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12), other in any::<bool>(),
         ) {
             let (dialect, stream) = match other {
@@ -291,9 +291,9 @@ mod tests {
             prop_assert_eq!(events, decoded(dialect, stream));
         }
 
-        /// Wherever a stream breaks off: whole frames, then one error, unless it was as good as done.
+        /// A stream truncated anywhere gives complete frames, then one error unless it was complete.
         #[test]
-        fn wherever_it_breaks_off_no_half_frame_leaves(
+        fn truncated_stream_emits_only_complete_frames(
             end in any::<prop::sample::Index>(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
         ) {
             let stream = CHAT.get(..end.index(CHAT.len())).unwrap();
@@ -308,7 +308,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_survived(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..6)) {
+        fn arbitrary_bytes_do_not_panic(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..6)) {
             let mut decoder = Decoder::new(Dialect::OpenaiChat).unwrap();
             let mut tap = RawTap::new(Dialect::OpenaiChat, true, true);
             let mut out = VecDeque::new();

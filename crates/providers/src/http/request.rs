@@ -1,8 +1,8 @@
-//! From a canonical request to the bytes that are posted. The address comes from the configuration alone;
-//! nothing a caller says can move it.
+//! Encodes a canonical request as an HTTP request. The URL comes from the configuration only; caller data
+//! cannot change it.
 
 use futures::FutureExt;
-use ir::adaptation::{Ledger, Component};
+use ir::adaptation::{Component, Ledger};
 use ir::event::{ADAPTED, Warning};
 use ir::{ChatRequest, Dialect, Error, ErrorKind, Feature, Phase, Request, Role};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -12,31 +12,35 @@ use wire::chat;
 use super::adapt::{adapt, must_adapt};
 use super::outgoing::{self, Outgoing};
 use super::patch::patch;
-use super::{HttpOptions, HttpInner, VendorSpec, models};
+use super::{HttpInner, HttpOptions, VendorSpec, models};
 
-/// A call that is ready to go.
+/// A request that is ready to be sent.
 #[derive(Debug)]
 pub(super) struct PreparedRequest {
     pub(super) url: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Outgoing,
-    /// What the dialect could not say.
+    /// Losses of the encoding.
     pub(super) warnings: Vec<Warning>,
 }
 
 pub(super) async fn prepare(instance: &HttpInner, request: &Request) -> Result<PreparedRequest, Error> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let Some(asked) = request.as_chat() else {
-        let message = format!("{} cannot do {} here", vendor.kind, request.operation().as_str());
+        let message = format!(
+            "{} does not support {}",
+            vendor.kind,
+            request.operation().as_str()
+        );
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     };
-    // The router sends nothing here that asks for another model; if somebody else does, no model answers
-    // under the name of another.
+    // The router does not select this instance for another model; if it is called anyway, no model may
+    // answer under the name of another.
     if let (Some(own), Some(wanted)) = (&options.model, &asked.model)
         && own != wanted
         && !wanted.is_empty()
     {
-        let message = format!("back-end {} answers only with {own}", options.name);
+        let message = format!("back-end {} serves only model {own}", options.name);
         return Err(Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message));
     }
     let model = match model(asked, options) {
@@ -58,7 +62,7 @@ pub(super) async fn prepare(instance: &HttpInner, request: &Request) -> Result<P
     })
 }
 
-/// The body of a plain request, where nothing in it has to be adapted.
+/// The body of a plain request that needs no adaptation.
 fn written(asked: &ChatRequest, model: &str, request: &Request, instance: &HttpInner) -> Option<Vec<u8>> {
     let options = &instance.options;
     let goes_on = || {
@@ -72,7 +76,7 @@ fn written(asked: &ChatRequest, model: &str, request: &Request, instance: &HttpI
     wire::openai_chat::write_request(asked, model)
 }
 
-/// The path, the body and what could not be said, for any request.
+/// The path, the body and the losses of any request.
 async fn encoded(
     asked: &ChatRequest,
     model: String,
@@ -99,11 +103,11 @@ async fn encoded(
     Ok(((vendor.path)(&chat), body, warnings.collect()))
 }
 
-/// With the caller's trace, where there is one.
+/// Adds the caller's trace context, if present.
 pub(super) fn traced(mut headers: HeaderMap, request: &Request) -> HeaderMap {
     if let (Some(trace_id), Some(span_id)) = (&request.meta.trace_id, &request.meta.span_id) {
         let context = format!("00-{trace_id}-{span_id}-01");
-        // What came from elsewhere than a header need not be one.
+        // The trace context may come from a source other than a header and be invalid.
         if context.parse::<ir::TraceContext>().is_ok()
             && let Ok(value) = HeaderValue::from_str(&context)
         {
@@ -113,7 +117,7 @@ pub(super) fn traced(mut headers: HeaderMap, request: &Request) -> HeaderMap {
     headers
 }
 
-/// The instance's own model, else the one that was asked for, else the usual one.
+/// The configured model, else the requested one, else the default.
 pub(super) fn model<'a>(asked: &'a ChatRequest, options: &'a HttpOptions) -> Option<&'a str> {
     let named = [&options.model, &asked.model, &options.default_model];
     let mut named = named.into_iter().filter_map(|model| model.as_deref());
@@ -123,7 +127,7 @@ pub(super) fn model<'a>(asked: &'a ChatRequest, options: &'a HttpOptions) -> Opt
 pub(super) fn headers(vendor: &VendorSpec, options: &HttpOptions) -> Result<HeaderMap, Error> {
     let unusable = |kind, what: &str| {
         let message = format!(
-            "{what} of back-end {} holds characters that no header can carry",
+            "{what} of back-end {} contains characters that are not allowed in a header",
             options.name
         );
         Error::new(kind, Phase::BeforeSend, message)

@@ -1,4 +1,4 @@
-//! What a server answered, whichever way it came: its head, and its content piece by piece.
+//! The HTTP response from either client: its head, and its body piece by piece.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -6,7 +6,7 @@ use futures::stream::BoxStream;
 use ir::{Error, Phase};
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
 
-use super::{transport_error, plaintext};
+use super::{plaintext, transport_error};
 
 #[derive(Debug)]
 pub(super) struct HttpResponse {
@@ -21,7 +21,7 @@ pub(super) enum ResponseBody {
 }
 
 impl ResponseBody {
-    /// `None`: that was all.
+    /// `None` at the end of the body.
     pub(super) async fn next(&mut self) -> Option<Result<Bytes, Error>> {
         match self {
             Self::Plain(body) => {
@@ -47,7 +47,7 @@ impl HttpResponse {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// How much the server says will come.
+    /// The announced content length.
     pub(super) fn length(&self) -> Option<u64> {
         self.header(&CONTENT_LENGTH)?.parse().ok()
     }

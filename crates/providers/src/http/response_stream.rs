@@ -1,12 +1,13 @@
-//! From a call to events, with the answer's own bytes beside them where these can be passed on. Every way in which a call can fail ends in exactly one error event; nothing is
-//! gathered beyond one event of the dialect, and dropping the stream hangs up.
+//! Executes a call and streams its events, with the raw bytes where they can be passed through. Every
+//! failure ends in exactly one error event; at most one event of the dialect is buffered, and dropping the
+//! stream closes the connection.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::port::{EventStream, RawChunk, RawStream, RawItem};
+use engine::port::{EventStream, RawChunk, RawItem, RawStream};
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use ir::fold::unfold;
@@ -18,33 +19,33 @@ use wire::{Decoder, chat, error_body, response_summary};
 
 use super::body::collect;
 use super::passthrough::PassthroughRequest;
-use super::response::{ResponseBody, HttpResponse};
-use super::request::{PreparedRequest, prepare};
 use super::raw_tap::RawTap;
+use super::request::{PreparedRequest, prepare};
+use super::response::{HttpResponse, ResponseBody};
 use super::words::Words;
 use super::{HttpInner, transport_error};
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX};
 
-/// How much of an answer is looked at first; twice as much each time from then on.
+/// Initial number of bytes that are decoded at once; doubled each time.
 const FIRST_SHARE_BYTES: usize = 1024;
 
-/// What a caller listens to.
+/// Which events a caller needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventFilter {
     All,
-    /// Words, usage and the end.
+    /// Text, usage and the end.
     TextOnly,
 }
 
 pub(super) fn events(instance: Arc<HttpInner>, request: Arc<Request>, ear: EventFilter) -> EventStream {
     let mut answer = ResponseStream::new(instance, Stage::Request(request), None);
     answer.ear = ear;
-    // In a box: it changes hands with every event.
+    // Boxed: moved for every event.
     stream::unfold(Box::new(answer), |mut answer| async move {
         loop {
             match answer.next().await? {
                 RawItem::Event(event) => return Some((event, answer)),
-                // Without a tap there are none.
+                // Only a tap produces raw chunks.
                 RawItem::Chunk(_) => {}
             }
         }
@@ -53,7 +54,11 @@ pub(super) fn events(instance: Arc<HttpInner>, request: Arc<Request>, ear: Event
 }
 
 pub(super) fn pieces(instance: Arc<HttpInner>, forwarded: PassthroughRequest) -> RawStream {
-    let tap = RawTap::new(instance.vendor.dialect, forwarded.streams, forwarded.strip_usage_frame);
+    let tap = RawTap::new(
+        instance.vendor.dialect,
+        forwarded.streams,
+        forwarded.strip_usage_frame,
+    );
     let stage = Stage::Prepared(Box::new(forwarded.prepared));
     let answer = ResponseStream::new(instance, stage, Some(tap));
     stream::unfold(Box::new(answer), |mut answer| async move {
@@ -67,17 +72,17 @@ struct ResponseStream {
     stage: Stage,
     instance: Arc<HttpInner>,
     deadline: Instant,
-    /// What was read and not yet given out.
+    /// Decoded and not yet returned.
     ready: VecDeque<RawItem>,
-    /// Lets the bytes through, for a caller that understands them.
+    /// Passes the raw bytes through, for a caller that uses the same dialect.
     tap: Option<RawTap>,
     ear: EventFilter,
-    /// What the server says, for a caller who may see it.
+    /// Captures the raw response, for a caller with permission to see it.
     words: Option<Words>,
     taken_bytes: usize,
-    /// What has arrived and was not looked at yet.
+    /// Received and not yet decoded.
     undecoded: Bytes,
-    /// How much of it is looked at next.
+    /// How many of these bytes are decoded next.
     decode_limit: usize,
 }
 
@@ -91,7 +96,7 @@ enum Stage {
     Ended,
 }
 
-/// In which form an answer comes.
+/// The form of a response body.
 enum ResponseForm {
     Unary,
     Stream,
@@ -129,7 +134,7 @@ impl ResponseStream {
             }
             match std::mem::replace(&mut self.stage, Stage::Ended) {
                 Stage::Ended => return None,
-                // Asking has a box of its own: an answer that goes on does not keep the room for it.
+                // Boxed: large future that is not needed while streaming.
                 Stage::Request(request) => match prepare(&self.instance, &request).boxed().await {
                     Ok(prepared) => {
                         self.words = request.wants_raw().then(|| self.new_words());
@@ -152,7 +157,7 @@ impl ResponseStream {
         let instance = self.instance.clone();
         let call = instance.post(&prepared.url, prepared.headers, prepared.body);
         let first_byte = self.instance.options.timeouts.first_byte;
-        let reply = match timeout(self.patience(first_byte), call).await {
+        let reply = match timeout(self.stage_timeout(first_byte), call).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(error)) => return self.fail(error),
             Err(_) => return self.fail(self.late(Phase::BeforeFirstByte, first_byte)),
@@ -182,7 +187,7 @@ impl ResponseStream {
         ));
     }
 
-    /// Some servers answer in one piece whatever they were asked for.
+    /// Some servers send a unary response even if a stream was requested.
     async fn take_whole(&mut self, reply: HttpResponse) {
         let dialect = self.instance.vendor.dialect;
         let idle = self.instance.options.timeouts.idle;
@@ -202,7 +207,9 @@ impl ResponseStream {
             && self.words.is_none()
             && let Some(response) = response_summary::text_response(dialect, &body)
         {
-            return self.ready.extend(unfold(&response).into_iter().map(RawItem::Event));
+            return self
+                .ready
+                .extend(unfold(&response).into_iter().map(RawItem::Event));
         }
         let decoded = serde_json::from_slice(&body)
             .map_err(|error| {
@@ -222,13 +229,15 @@ impl ResponseStream {
                     events: unfold(&response),
                 }));
             }
-            Ok(response) => self.ready.extend(unfold(&response).into_iter().map(RawItem::Event)),
+            Ok(response) => self
+                .ready
+                .extend(unfold(&response).into_iter().map(RawItem::Event)),
             Err(error) => self.fail(error),
         }
     }
 
     fn take_stream(&mut self, reply: HttpResponse) {
-        // Bytes of a stream are nothing to a caller who wants a whole answer.
+        // A caller that requested a unary response cannot use the raw bytes of a stream.
         self.tap.take_if(|tap| !tap.streams);
         match Decoder::new(self.instance.vendor.dialect) {
             Some(decoder) => {
@@ -252,9 +261,9 @@ impl ResponseStream {
             return;
         }
         let idle = self.instance.options.timeouts.idle;
-        // Nothing is held while a server thinks.
+        // Releases the buffer while waiting.
         self.ready = VecDeque::new();
-        match timeout(self.patience(idle), content.next()).await {
+        match timeout(self.stage_timeout(idle), content.next()).await {
             Ok(Some(Ok(bytes))) => {
                 self.taken_bytes += bytes.len();
                 if self.taken_bytes > ANSWER_BYTES_MAX {
@@ -264,24 +273,27 @@ impl ResponseStream {
                 self.look(&mut decoder);
                 self.stage = Stage::Streaming { decoder, content };
             }
-            // A broken connection and a tidy end are the same question to the dialect: was that all?
+            // After an error or a clean end, the decoder decides whether the response is complete.
             Ok(Some(Err(_)) | None) => self.decode(None, &mut decoder),
             Err(_) => self.fail(self.late(Phase::MidStream, idle)),
         }
     }
 
-    /// Looks at some of what has arrived: the first words of an answer do not wait for all that came with them.
+    /// Decodes a part of the received bytes, so that the first events are not delayed by the rest of a large
+    /// read.
     fn look(&mut self, decoder: &mut Decoder) {
         let bytes = match self.tap {
-            // They are passed on as they came.
+            // Passed through as received.
             Some(_) => std::mem::take(&mut self.undecoded),
-            None => self.undecoded.split_to(self.decode_limit.min(self.undecoded.len())),
+            None => self
+                .undecoded
+                .split_to(self.decode_limit.min(self.undecoded.len())),
         };
         self.decode_limit = self.decode_limit.saturating_mul(2);
         self.decode(Some(bytes), decoder);
     }
 
-    /// What these bytes say; or, without any, what is still owed at the end.
+    /// Decodes these bytes; `None` is the end of the stream.
     fn decode(&mut self, bytes: Option<Bytes>, decoder: &mut Decoder) {
         if let Some(tap) = &mut self.tap {
             match bytes {
@@ -316,12 +328,12 @@ impl ResponseStream {
         }
     }
 
-    /// What is left of the time for this stage.
-    fn patience(&self, stage: Duration) -> Duration {
+    /// The timeout of a stage, limited by the total deadline.
+    fn stage_timeout(&self, stage: Duration) -> Duration {
         stage.min(self.deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// Which of two limits was reached: that of this stage, or that of the whole.
+    /// The error of the exceeded limit: the timeout of the stage, or the total timeout.
     fn late(&self, phase: Phase, stage: Duration) -> Error {
         if Instant::now() >= self.deadline {
             transport_error::total_timeout(phase, self.instance.options.timeouts.total)
@@ -330,7 +342,7 @@ impl ResponseStream {
         }
     }
 
-    /// A server may quote the key that it refuses: nobody gets to read it.
+    /// A server may quote the API key in an error message, so the key is redacted.
     fn fail(&mut self, mut error: Error) {
         if let Some(key) = &self.instance.options.key {
             error.message = error.message.replace(key.expose_secret(), "(key)");
@@ -339,7 +351,7 @@ impl ResponseStream {
     }
 }
 
-/// What the server says it sends. An answer that says nothing is taken for a stream: its first event tells.
+/// The form by content type. Without a content type a stream is assumed.
 fn form(reply: &HttpResponse) -> Result<ResponseForm, Error> {
     let value = reply.header(&CONTENT_TYPE).unwrap_or_default();
     let kind = value.split(';').next().unwrap_or_default().trim().to_lowercase();

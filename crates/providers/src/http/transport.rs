@@ -1,5 +1,5 @@
-//! Which way a question goes: straight over a connection without TLS where that is all it takes, else through the
-//! client that knows proxies and TLS. What comes back is the same.
+//! Selects the client for a URL: the plaintext client where neither TLS nor a proxy is needed, else reqwest.
+//! The response is the same.
 
 use futures::FutureExt;
 use ir::{Error, Phase};
@@ -7,10 +7,10 @@ use reqwest::Url;
 use reqwest::header::HeaderMap;
 
 use super::outgoing::Outgoing;
-use super::response::{ResponseBody, HttpResponse};
-use super::{HttpInner, transport_error, plaintext};
+use super::response::{HttpResponse, ResponseBody};
+use super::{HttpInner, plaintext, transport_error};
 
-/// An address that was looked at once.
+/// A parsed URL and its transport.
 #[derive(Debug)]
 pub(super) struct ResolvedEndpoint {
     url: String,
@@ -21,12 +21,12 @@ pub(super) struct ResolvedEndpoint {
 enum Transport {
     Plain(plaintext::Address),
     Reqwest(Url),
-    /// It cannot be read, which the client says when it is asked.
+    /// The URL is invalid; the client reports this when it is called.
     Invalid,
 }
 
 impl HttpInner {
-    /// Asks, and waits for the head of the answer.
+    /// Sends a request and waits for the response head.
     pub(super) async fn post(
         &self,
         url: &str,
@@ -44,7 +44,8 @@ impl HttpInner {
         let layered = match (way, &content, &self.client.plaintext) {
             (Transport::Plain(address), Outgoing::Whole(bytes), Some(client)) => {
                 let asked = client.post(&address, &headers, bytes).await;
-                let (head, body) = asked.map_err(|error| transport_error::plain(&error, Phase::BeforeFirstByte))?;
+                let (head, body) =
+                    asked.map_err(|error| transport_error::plain(&error, Phase::BeforeFirstByte))?;
                 return Ok(HttpResponse {
                     status: head.status,
                     headers: head.headers,
@@ -54,7 +55,7 @@ impl HttpInner {
             (Transport::Reqwest(url), ..) => self.client.reqwest.post(url),
             (Transport::Plain(_) | Transport::Invalid, ..) => self.client.reqwest.post(url),
         };
-        // In a box: a question that goes straight does not carry its room.
+        // Boxed: large future that the plaintext path does not need.
         let asked = layered
             .headers(headers)
             .body(content.into_body())
@@ -67,7 +68,11 @@ impl HttpInner {
     }
 
     fn way(&self, url: &str) -> Transport {
-        let plain = self.client.plaintext.as_ref().and_then(|_| plaintext::Address::of(url));
+        let plain = self
+            .client
+            .plaintext
+            .as_ref()
+            .and_then(|_| plaintext::Address::of(url));
         match (plain, Url::parse(url)) {
             (Some(address), _) => Transport::Plain(address),
             (None, Ok(url)) => Transport::Reqwest(url),

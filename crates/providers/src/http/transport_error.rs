@@ -1,5 +1,4 @@
-//! What can go wrong below the dialect, in words. Addresses and keys are left out: they may hold what is
-//! nobody's business.
+//! Transport errors and their messages. URLs and keys are excluded, because they may contain secrets.
 
 use std::io;
 use std::time::Duration;
@@ -12,8 +11,8 @@ const UNRESOLVED: &str = "the name of the back-end's host cannot be resolved";
 const REFUSED: &str = "the back-end refuses connections";
 const UNREACHABLE: &str = "cannot connect to the back-end";
 
-pub(super) fn idle_timeout(phase: Phase, patience: Duration) -> Error {
-    let message = format!("the back-end was silent for {} ms", patience.as_millis());
+pub(super) fn idle_timeout(phase: Phase, idle: Duration) -> Error {
+    let message = format!("no data from the back-end for {} ms", idle.as_millis());
     Error::new(ErrorKind::Timeout, phase, message)
 }
 
@@ -33,14 +32,14 @@ pub(super) fn unexpected_content_type(content_type: &str) -> Error {
         .filter(|letter| !letter.is_control())
         .take(80)
         .collect();
-    let message = format!("the back-end answered with `{shown}`, which is no answer of its dialect");
+    let message = format!("the back-end answered with `{shown}`, which is not a content type of its dialect");
     Error::invalid_response(Phase::BeforeFirstByte, message)
 }
 
-/// The same where nothing stands between us and the socket.
+/// The same for the plaintext client.
 pub(super) fn plain(error: &Broken, phase: Phase) -> Error {
     let (kind, phase, what) = match error {
-        Broken::Slow(_) => (ErrorKind::Timeout, Phase::BeforeSend, "connecting took too long"),
+        Broken::Slow(_) => (ErrorKind::Timeout, Phase::BeforeSend, "connecting timed out"),
         Broken::Resolve(_) => (ErrorKind::Network, Phase::BeforeSend, UNRESOLVED),
         Broken::Connect(cause) if cause.kind() == io::ErrorKind::ConnectionRefused => {
             (ErrorKind::Network, Phase::BeforeSend, REFUSED)
@@ -53,26 +52,26 @@ pub(super) fn plain(error: &Broken, phase: Phase) -> Error {
     Error::new(kind, phase, format!("{what}: {error}"))
 }
 
-/// What happened below HTTP.
+/// Error of the HTTP transport.
 pub(super) fn transport(error: &reqwest::Error, phase: Phase) -> Error {
     let causes: Vec<String> = causes(error).map(ToString::to_string).collect();
     let refused = causes_io(error).any(|kind| kind == io::ErrorKind::ConnectionRefused);
-    let says = |words: &[&str]| {
+    let mentions = |words: &[&str]| {
         let mut causes = causes.iter().map(|cause| cause.to_lowercase());
         causes.any(|cause| words.iter().any(|word| cause.contains(word)))
     };
     let (kind, phase, what) = if error.is_timeout() {
-        (ErrorKind::Timeout, Phase::BeforeSend, "connecting took too long")
+        (ErrorKind::Timeout, Phase::BeforeSend, "connecting timed out")
     } else if !error.is_connect() {
         (ErrorKind::Network, phase, "the connection to the back-end broke")
     } else {
         let what = match () {
-            () if says(&["dns error"]) => UNRESOLVED,
+            () if mentions(&["dns error"]) => UNRESOLVED,
             () if refused => REFUSED,
-            () if says(&["certificate", "tls", "handshake"]) => {
+            () if mentions(&["certificate", "tls", "handshake"]) => {
                 "no secure connection to the back-end can be made"
             }
-            () if says(&["proxy", "tunnel"]) => "the proxy lets nothing through to the back-end",
+            () if mentions(&["proxy", "tunnel"]) => "the proxy refused the connection to the back-end",
             () => UNREACHABLE,
         };
         (ErrorKind::Network, Phase::BeforeSend, what)

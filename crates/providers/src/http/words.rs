@@ -68,7 +68,7 @@ impl Words {
 
 fn told(mut data: Value, bytes: usize, key: Option<&SecretString>) -> Event {
     if bytes > RAW_BYTES_MAX {
-        let message = format!("/extra/raw: the back-end said more than {RAW_BYTES_MAX} bytes");
+        let message = format!("/extra/raw: the back-end sent more than {RAW_BYTES_MAX} bytes");
         let warning = Warning::new(ADAPTED, message);
         return Event::Warning { warning };
     }
@@ -76,7 +76,7 @@ fn told(mut data: Value, bytes: usize, key: Option<&SecretString>) -> Event {
     Event::Raw { data }
 }
 
-/// A server may quote the key that it was given: nobody gets to read it.
+/// A server may quote the API key, so the key is redacted.
 pub(super) fn hide(value: &mut Value, key: Option<&SecretString>) {
     if let Some(key) = key.map(ExposeSecret::expose_secret).filter(|key| !key.is_empty()) {
         strike(value, key);

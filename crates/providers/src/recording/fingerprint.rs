@@ -1,13 +1,13 @@
-//! What a request asks, and nothing about who asks, when, of whom and how often: ids, times, routing and
-//! the model's name are left out, so that a recording fits the same question for ever. Media counts by its
-//! bytes, wherever they lie.
+//! The fingerprint of a request: its content without ids, times, routing and the model name, so that a
+//! recording stays valid for the same request. Media is represented by the hash of its bytes, wherever they
+//! are stored.
 
 use ir::media::Base64;
 use ir::{Payload, Request};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// The question, in an order of its own, and its hash.
+/// The normalized request and its hash.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fingerprint {
     pub sha256: String,
@@ -27,7 +27,7 @@ fn asked(request: &Request) -> Value {
         Payload::Chat(chat) => {
             let mut chat = chat.clone();
             chat.model = None;
-            // Whoever streams asks the same as one who waits.
+            // The stream flag does not change the request.
             chat.generation.stream = None;
             serde_json::to_value(&chat)
         }
@@ -50,7 +50,7 @@ fn asked(request: &Request) -> Value {
     settle(asked)
 }
 
-/// Keys in order, so that equal questions are equal texts; media by its bytes.
+/// Sorts keys, so that equal requests have equal texts, and replaces media by hashes.
 fn settle(value: Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -64,7 +64,7 @@ fn settle(value: Value) -> Value {
     }
 }
 
-/// A reference to bytes that are at hand becomes their hash: where they lie is not part of the question.
+/// Replaces a media reference with available bytes by their hash, independent of their location.
 fn media_by_bytes(map: Map<String, Value>) -> Map<String, Value> {
     let text = |key: &str| map.get(key).and_then(Value::as_str);
     let known = map.get("facts").and_then(|facts| facts.get("sha256"));

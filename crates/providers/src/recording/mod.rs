@@ -1,7 +1,6 @@
-//! What was asked and what was answered, kept in the form of a script: a recording wraps any back-end and
-//! writes down its answers, a replay gives them again without anybody being asked. A request is known by
-//! its fingerprint, so a replay never answers another question than the one that was recorded; it says what
-//! has changed instead.
+//! Recording and replay of calls in the form of a script: a recording wraps any back-end and stores its
+//! responses, a replay returns them without calling a back-end. Requests are matched by fingerprint, so a
+//! replay never answers another request than the recorded one; it reports the differences instead.
 
 mod fingerprint;
 mod recorder;

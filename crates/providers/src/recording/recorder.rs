@@ -1,13 +1,13 @@
-//! Writes down what back-ends answer, whoever they are. What is kept is what led to the answer: of the
-//! attempts at one question those that finished, or the last that failed if none did; where a run asked the
-//! same question again because the first answer was not good enough, the last answer. Ids and times of the
-//! vendor are left out, and text that came in pieces is kept in one: words, not their rhythm.
+//! Records the responses of any back-ends. Only the relevant attempts of a request are recorded: the
+//! successful ones, or the last failed one if none succeeded; if a run repeated the same request because a
+//! response was rejected, the last response. Ids and times of the vendor are removed, and text deltas are
+//! merged: timing is not recorded.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use engine::port::{UnaryResponse, Backend, EventStream, RawStream, Upstream, RawRequest};
+use engine::port::{Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream};
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 use ir::event::Delta;
@@ -30,11 +30,11 @@ pub enum RecordError {
     Form(String),
 }
 
-/// The answers so far.
+/// The responses so far.
 #[derive(Debug, Default)]
 pub struct Recorder {
     redactor: Redactor,
-    heard: Mutex<RecordedExchange>,
+    recorded: Mutex<RecordedExchange>,
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ struct RecordedExchange {
 struct CapturedAnswer {
     exchange: Exchange,
     outcome: Outcome,
-    /// The request's own id, which all calls of one run share.
+    /// The request id, which all calls of one run share.
     asker: String,
 }
 
@@ -67,15 +67,15 @@ enum Outcome {
 }
 
 impl Recorder {
-    /// Secrets that must not be written down, whoever says them.
+    /// Secrets that are removed from requests and responses.
     pub fn new(secrets: Vec<SecretString>) -> Arc<Self> {
         Arc::new(Self {
             redactor: Redactor::new(secrets),
-            heard: Mutex::default(),
+            recorded: Mutex::default(),
         })
     }
 
-    /// The same back-end, written down.
+    /// The same back-end with recording.
     pub fn wrap(self: &Arc<Self>, inner: Arc<dyn Upstream>) -> Arc<dyn Upstream> {
         Arc::new(RecordingUpstream {
             inner,
@@ -83,18 +83,18 @@ impl Recorder {
         })
     }
 
-    /// Everything that was answered, as a script that can be played.
+    /// All responses, as a script for replay.
     pub fn script(&self) -> Result<Script, RecordError> {
-        let heard = self.heard();
-        if heard.bytes > limits::RECORDING_BYTES_MAX {
+        let recorded = self.recorded();
+        if recorded.bytes > limits::RECORDING_BYTES_MAX {
             return Err(RecordError::TooLarge);
         }
-        Ok(Script(select(&heard.exchanges)))
+        Ok(Script(select(&recorded.exchanges)))
     }
 
-    fn heard(&self) -> MutexGuard<'_, RecordedExchange> {
-        // Nothing panics while it holds the lock.
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recorded(&self) -> MutexGuard<'_, RecordedExchange> {
+        // No code panics while the lock is held.
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn keep(&self, taking: StreamRecording) {
@@ -119,10 +119,10 @@ impl Recorder {
             ),
             ..Exchange::default()
         };
-        let mut heard = self.heard();
-        heard.bytes += taking.bytes;
-        if heard.bytes <= limits::RECORDING_BYTES_MAX {
-            heard.exchanges.push(CapturedAnswer {
+        let mut recorded = self.recorded();
+        recorded.bytes += taking.bytes;
+        if recorded.bytes <= limits::RECORDING_BYTES_MAX {
+            recorded.exchanges.push(CapturedAnswer {
                 exchange,
                 outcome: taking.outcome,
                 asker: taking.asker,
@@ -131,17 +131,17 @@ impl Recorder {
     }
 }
 
-/// What a replay needs: see the head of this file. A question that was answered more than once is answered
-/// in the same order again.
-fn select(heard: &[CapturedAnswer]) -> Vec<Exchange> {
+/// Selects what a replay needs: see the file header. Several responses to the same request are replayed in
+/// the recorded order.
+fn select(recorded: &[CapturedAnswer]) -> Vec<Exchange> {
     let mut kept: Vec<&CapturedAnswer> = Vec::new();
-    for (place, taken) in heard.iter().enumerate() {
+    for (place, taken) in recorded.iter().enumerate() {
         let same = |other: &&CapturedAnswer| other.hash() == taken.hash();
         let finished = |other: &CapturedAnswer| other.outcome == Outcome::Finished;
-        let finished_elsewhere = heard.iter().filter(same).any(finished);
-        let mut later = heard.iter().skip(place + 1).filter(same);
+        let finished_elsewhere = recorded.iter().filter(same).any(finished);
+        let mut later = recorded.iter().skip(place + 1).filter(same);
         let wanted = match taken.outcome {
-            // Whoever asks again does not want the answer before.
+            // A repeated request of the same run supersedes the previous response.
             Outcome::Finished => !later.any(|other| finished(other) && other.asker == taken.asker),
             Outcome::Failed => !finished_elsewhere && later.next().is_none(),
         };
@@ -166,7 +166,7 @@ struct RecordingUpstream {
     recorder: Arc<Recorder>,
 }
 
-// A back-end that is written down is the same back-end: whatever it can be asked goes through.
+// Recording must not hide capabilities, so every method is delegated.
 #[deny(clippy::missing_trait_methods)]
 impl Upstream for RecordingUpstream {
     fn backend(&self) -> &Backend {
@@ -185,7 +185,7 @@ impl Upstream for RecordingUpstream {
         self.inner.count_tokens(text)
     }
 
-    /// What is written down is what bytes mean, so nothing is passed by.
+    /// Events are recorded, so passthrough is disabled.
     fn stream_raw(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
         None
     }
@@ -194,7 +194,7 @@ impl Upstream for RecordingUpstream {
         self.inner.call(request)
     }
 
-    /// All of it is written down.
+    /// All events are recorded.
     fn stream_text(&self, request: Arc<Request>) -> EventStream {
         self.stream(request)
     }
@@ -216,7 +216,7 @@ impl Upstream for RecordingUpstream {
     }
 }
 
-/// One answer while it is taken down.
+/// One response in progress.
 struct StreamRecording {
     fingerprint: Fingerprint,
     asker: String,
@@ -227,11 +227,11 @@ struct StreamRecording {
 }
 
 impl StreamRecording {
-    fn hear(&mut self, event: &Event) {
+    fn record(&mut self, event: &Event) {
         match event {
             Event::Finish { .. } => self.outcome = Outcome::Finished,
             Event::Error { .. } => self.outcome = Outcome::Failed,
-            // What is kept is what it means.
+            // Only decoded events are recorded.
             Event::Raw { .. } => return,
             _ => {}
         }
@@ -278,7 +278,7 @@ fn size(event: &Event) -> usize {
     }
 }
 
-/// Passes events on and writes them down; an answer that nobody heard to its end is not one.
+/// Forwards events and records them; a response that was not read to its end is not recorded.
 struct Tee {
     events: EventStream,
     recorder: Arc<Recorder>,
@@ -293,7 +293,7 @@ impl Stream for Tee {
         match &polled {
             Poll::Ready(Some(event)) => {
                 if let Some(taking) = &mut self.taking {
-                    taking.hear(event);
+                    taking.record(event);
                 }
                 // Usage may follow a finish; nothing follows an error.
                 if matches!(event, Event::Error { .. }) {

@@ -1,5 +1,5 @@
-//! No key in a recording: every secret that is known is struck out wherever it stands, and what looks like
-//! a key is struck out of error messages, which some servers fill with what they were sent.
+//! Removes secrets from a recording: every known secret anywhere, and strings that look like keys from error
+//! messages, because some servers quote request headers.
 
 use ir::Event;
 use secrecy::{ExposeSecret, SecretString};
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 const STRUCK: &str = "[redacted]";
 
-/// Shorter ones would strike out ordinary words.
+/// Shorter secrets would match ordinary words.
 const SECRET_BYTES_MIN: usize = 6;
 
-/// How keys of known vendors begin.
+/// Prefixes of keys of known vendors.
 const PREFIXES: &[&str] = &["sk-", "pk-", "rk-", "gsk_", "xai-", "AIza", "hf_", "ghp_", "eyJ"];
 
 /// The secrets of this process.
@@ -64,7 +64,7 @@ impl Redactor {
     }
 }
 
-/// What a key looks like: a known beginning, or whatever stands behind `Bearer`.
+/// Key-like strings: a known prefix, or the text after `Bearer`.
 fn strike_keys(message: &str) -> String {
     let mut struck = String::with_capacity(message.len());
     let mut after_bearer = false;

@@ -1,5 +1,5 @@
-//! A recording as a back-end. It answers what it was asked when it was recorded, and nothing else: any
-//! other question is refused with what has changed, and nobody is asked in its place.
+//! A recording as a back-end. It answers recorded requests only: any other request is rejected with its
+//! differences, and no other back-end is called.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,10 +21,10 @@ pub struct Replay {
     stale: Mutex<Vec<UnmatchedRequest>>,
 }
 
-/// A question that the recording has no answer for.
+/// A request without a recorded response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmatchedRequest {
-    /// Lines with `-` were recorded, lines with `+` are asked now; empty where nothing was recorded.
+    /// Lines with `-` were recorded, lines with `+` are in the request; empty if there is no recording.
     pub difference: String,
 }
 
@@ -32,7 +32,7 @@ impl Replay {
     pub fn new(name: &str, script: Script) -> Self {
         let recorded = script.0.iter().filter_map(|exchange| exchange.request.clone());
         let recorded = recorded.collect();
-        // The answer keeps the label of whoever gave it.
+        // The response is labelled with the recorded back-end.
         let backend = script.0.iter().find_map(|exchange| exchange.backend.clone());
         let scripted = match backend {
             Some(backend) => ScriptedUpstream::named(
@@ -52,7 +52,7 @@ impl Replay {
         }
     }
 
-    /// The questions that had no answer, in the order in which they came.
+    /// The requests without a recorded response, in order of arrival.
     pub fn stale(&self) -> Vec<UnmatchedRequest> {
         let stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
         stale.clone()
@@ -67,7 +67,7 @@ impl Replay {
         };
         let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
         stale.push(UnmatchedRequest { difference });
-        // Of this kind, so that nobody else is asked either.
+        // This kind prevents failover to another back-end.
         let mut error = Error::new(ErrorKind::NoCandidate, Phase::BeforeSend, message);
         error.provider_code = Some(String::from("stale_recording"));
         stream::iter([Event::Error { error }]).boxed()
@@ -87,7 +87,7 @@ impl Upstream for Replay {
     }
 }
 
-/// What has changed since the recorded question that is most like this one.
+/// The differences to the most similar recorded request.
 fn difference(recorded: &[Recorded], now: &Fingerprint) -> String {
     let now = readable(&now.asked);
     let before = recorded
@@ -111,7 +111,7 @@ fn difference(recorded: &[Recorded], now: &Fingerprint) -> String {
     lines.join("\n")
 }
 
-/// Line by line, texts included.
+/// Formatted line by line, including texts.
 fn readable(asked: &Value) -> String {
     serde_saphyr::to_string(asked).unwrap_or_else(|_| format!("{asked:#}"))
 }

@@ -22,13 +22,13 @@ fn ask(upstream: &dyn Upstream, text: &str) -> Vec<Event> {
     take(upstream, text, usize::MAX)
 }
 
-/// Listens to so many events, then hangs up.
+/// Reads `count` events, then drops the stream.
 fn take(upstream: &dyn Upstream, text: &str, count: usize) -> Vec<Event> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(upstream.stream(Arc::new(request(text))).take(count).collect())
 }
 
-fn said(events: &[Event]) -> String {
+fn text_of(events: &[Event]) -> String {
     let texts = events.iter().filter_map(|event| match event {
         Event::BlockDelta {
             delta: Delta::Text { text },
@@ -49,15 +49,15 @@ fn replayed(recorder: &Recorder) -> Replay {
 }
 
 #[test]
-fn what_was_recorded_is_said_again() {
+fn replay_returns_recorded_response() {
     let recorder = Recorder::new(Vec::new());
     let live = recorder.wrap(scripted(
         "- {match: red, reply: \"{\\n  rot\\n}\", chunk_bytes: 3}\n- {match: blue, status: 429}\n",
     ));
     let answers = [ask(&*live, "red"), ask(&*live, "blue")];
     let replay = replayed(&recorder);
-    assert_eq!(said(&ask(&replay, "red")), said(&answers[0]));
-    assert_eq!(said(&ask(&replay, "red")), "{\n  rot\n}", "as often as one likes");
+    assert_eq!(text_of(&ask(&replay, "red")), text_of(&answers[0]));
+    assert_eq!(text_of(&ask(&replay, "red")), "{\n  rot\n}", "repeatedly");
     let events = ask(&replay, "blue");
     let [Event::Error { error }] = events.as_slice() else {
         panic!("not refused")
@@ -67,9 +67,10 @@ fn what_was_recorded_is_said_again() {
     assert!(replay.stale().is_empty());
 }
 
-/// Runs that ask the same have their answers in order; of one run that asks again the last answer counts.
+/// Runs with the same request have their responses in order; of one run that repeats it, the last response
+/// counts.
 #[test]
-fn one_question_asked_twice_has_its_answers_in_order() {
+fn repeated_request_replays_responses_in_order() {
     let recorder = Recorder::new(Vec::new());
     let live = recorder.wrap(scripted(
         "- {reply: weak, times: 1}\n- {reply: one, times: 1}\n- {reply: two}\n",
@@ -81,13 +82,13 @@ fn one_question_asked_twice_has_its_answers_in_order() {
         runtime.block_on(live.stream(Arc::new(request)).collect::<Vec<_>>());
     }
     let replay = replayed(&recorder);
-    let answers: Vec<_> = (0..3).map(|_| said(&ask(&replay, "q"))).collect();
+    let answers: Vec<_> = (0..3).map(|_| text_of(&ask(&replay, "q"))).collect();
     assert_eq!(answers, ["one", "two", "two"]);
 }
 
-/// What led to the answer is kept, not the way there; what nobody heard to its end is no answer.
+/// Only the successful attempt is recorded; a stream that was not read to its end is not a response.
 #[test]
-fn failures_on_the_way_and_abandoned_calls_are_left_out() {
+fn failed_attempts_and_abandoned_calls_are_omitted() {
     let recorder = Recorder::new(Vec::new());
     let live = recorder.wrap(scripted(
         "- {status: 503, times: 1}\n- {reply: cut off, cut_after_bytes: 3, times: 1}\n- {reply: abandoned, chunk_bytes: 1, times: 1}\n- {reply: good}\n",
@@ -98,11 +99,11 @@ fn failures_on_the_way_and_abandoned_calls_are_left_out() {
     ask(&*live, "q");
     let script = recorder.script().unwrap();
     assert_eq!(script.0.len(), 1, "{script:#?}");
-    assert_eq!(said(&ask(&replayed(&recorder), "q")), "good");
+    assert_eq!(text_of(&ask(&replayed(&recorder), "q")), "good");
 }
 
 #[test]
-fn another_question_is_stale_and_says_what_has_changed() {
+fn changed_request_is_stale_with_difference() {
     let recorder = Recorder::new(Vec::new());
     let live = recorder.wrap(scripted("- {reply: fine}\n"));
     ask(&*live, "Count the sheep.\nThen sleep.");
@@ -126,7 +127,7 @@ fn another_question_is_stale_and_says_what_has_changed() {
 }
 
 #[test]
-fn who_asks_when_and_whom_is_not_part_of_the_question() {
+fn fingerprint_ignores_ids_times_and_routing() {
     let first = request("q");
     let mut again = request("q");
     again.request_id = String::from("other");
@@ -145,9 +146,9 @@ fn who_asks_when_and_whom_is_not_part_of_the_question() {
     );
 }
 
-/// A change here makes every recording in the world stale: it must not happen by accident.
+/// A change here makes all existing recordings stale, so it must be intentional.
 #[test]
-fn the_hash_of_a_question_stays_what_it_is() {
+fn fingerprint_is_stable() {
     let hash = Fingerprint::of(&request("How many?")).sha256;
     assert_eq!(
         hash,
@@ -156,7 +157,7 @@ fn the_hash_of_a_question_stays_what_it_is() {
 }
 
 #[test]
-fn no_key_is_ever_written_down() {
+fn recording_contains_no_key() {
     const KEY: &str = "tops3cret-value";
     let recorder = Recorder::new(vec![SecretString::from(KEY)]);
     let echo = format!("- {{match: echo, reply: 'you sent {KEY}'}}\n");
@@ -170,19 +171,25 @@ fn no_key_is_ever_written_down() {
         events: Some(vec![Event::Error { error }]),
         ..Exchange::default()
     }]);
-    ask(&*recorder.wrap(Arc::new(ScriptedUpstream::new("no", refusing))), "other");
+    ask(
+        &*recorder.wrap(Arc::new(ScriptedUpstream::new("no", refusing))),
+        "other",
+    );
     let yaml = recorder.script().unwrap().to_yaml().unwrap();
     assert!(!yaml.contains(KEY) && !yaml.contains("sk-proj"), "{yaml}");
     assert!(yaml.contains("Incorrect API key provided: [redacted]"), "{yaml}");
-    // The question is still known by what it really was.
+    // The fingerprint is computed before redaction.
     let replay = Replay::new("r", Script::parse(&yaml).unwrap());
-    assert_eq!(said(&ask(&replay, &format!("echo {KEY}"))), "you sent [redacted]");
+    assert_eq!(
+        text_of(&ask(&replay, &format!("echo {KEY}"))),
+        "you sent [redacted]"
+    );
 }
 
 proptest! {
-    /// Whatever a model says and whatever it is asked, the recording is read back as it was.
+    /// Any response and any request text are restored from the file unchanged.
     #[test]
-    fn any_text_survives_the_file(answer in "(?s).*", asked in "(?s).*", name in "[ -~\\n\\t:#|>-]*") {
+    fn any_text_roundtrips_through_yaml(answer in "(?s).*", asked in "(?s).*", name in "[ -~\\n\\t:#|>-]*") {
         let events = vec![
             Event::Started { id: None, model: Some(name.clone()), created: None },
             Event::text(0, answer),

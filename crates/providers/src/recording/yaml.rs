@@ -1,12 +1,11 @@
-//! A script as YAML: texts of several lines stand as such, so that a recording can be read and a change in
-//! it can be reviewed. What is written is read back before it is handed out: YAML has too many rules to
-//! trust any writer of it blindly.
+//! Writes a script as YAML: multi-line texts are block scalars, so that recordings and their changes can be
+//! reviewed. The output is parsed and compared before it is returned, because YAML escaping rules are
+//! complex.
 
 use super::recorder::RecordError;
 use crate::scripted::Script;
 
-const HEAD: &str =
-    "# A recording: what was asked, and what was answered. `cogn test --record` writes it anew.\n";
+const HEAD: &str = "# Recorded requests and responses. `cogn test --record` rewrites this file.\n";
 
 impl Script {
     pub fn to_yaml(&self) -> Result<String, RecordError> {
@@ -16,12 +15,12 @@ impl Script {
         if Self::parse(&text).is_ok_and(|read| read == *self) {
             return Ok(text);
         }
-        // JSON is YAML, with nothing left to interpretation.
+        // JSON is valid, unambiguous YAML.
         let json = serde_json::to_string_pretty(&self.0).map_err(|error| form(&error))?;
         let text = format!("{HEAD}{json}\n");
         match Self::parse(&text) {
             Ok(read) if read == *self => Ok(text),
-            Ok(_) => Err(form(&"it reads back as something else")),
+            Ok(_) => Err(form(&"it does not parse back to the same value")),
             Err(error) => Err(form(&error)),
         }
     }

@@ -1,5 +1,6 @@
-//! A back-end that reads its answers from a script: for users' own tests, for ours, and for playing
-//! recordings back. It can fail in every way a real one does: refuse, dawdle, and die at any byte.
+//! A back-end with scripted responses: for users' tests, for this project's tests, and for replaying
+//! recordings. It can simulate the failures of real back-ends: error status, delay, and truncation at any
+//! byte.
 
 mod script;
 #[cfg(test)]
@@ -20,7 +21,7 @@ pub use script::{Exchange, Recorded, RecordedBackend, Script, ScriptError};
 
 use crate::recording::Fingerprint;
 
-/// A script with its name, and how often each exchange was used.
+/// A script with its name and the use count of each exchange.
 #[derive(Debug)]
 pub struct ScriptedUpstream {
     backend: Backend,
@@ -37,7 +38,7 @@ impl ScriptedUpstream {
         Self::named(backend, script)
     }
 
-    /// A script that speaks for somebody else.
+    /// A script labelled as another back-end.
     pub fn named(backend: Backend, script: Script) -> Self {
         let exchanges = script.0.into_iter().map(|exchange| (exchange, AtomicU64::new(0)));
         Self {
@@ -46,7 +47,7 @@ impl ScriptedUpstream {
         }
     }
 
-    /// The first exchange that fits and has answers left.
+    /// The first matching exchange with uses left.
     pub fn choose(&self, request: &Request) -> Option<&Exchange> {
         let text = text_of(request);
         let fingerprint = LazyCell::new(|| Fingerprint::of(request));
@@ -75,7 +76,7 @@ impl Upstream for ScriptedUpstream {
 }
 
 impl ScriptedUpstream {
-    /// The answer, if the script has one.
+    /// The response, if the script has one.
     pub(crate) fn try_open(&self, request: &Request) -> Option<EventStream> {
         let exchange = self.choose(request)?;
         let events = stream_exchange(exchange, &self.backend);
@@ -93,14 +94,14 @@ impl ScriptedUpstream {
     }
 }
 
-/// Takes one use, unless all are taken. Two requests never get the same last use.
+/// Consumes one use, unless all are consumed. Concurrent requests never get the same use.
 fn claim(used: &AtomicU64, times: Option<u64>) -> bool {
     let more = |count: u64| times.is_none_or(|times| count < times).then_some(count + 1);
     used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
         .is_ok()
 }
 
-/// The events of an exchange, all of them at once.
+/// The events of an exchange, without delays.
 pub fn stream_exchange(exchange: &Exchange, backend: &Backend) -> Vec<Event> {
     if let Some(code) = exchange.status {
         let mut error = Error::new(
@@ -137,7 +138,7 @@ pub fn stream_exchange(exchange: &Exchange, backend: &Backend) -> Vec<Event> {
     }));
     if cut.is_none() {
         events.push(Event::BlockEnd { index: 0 });
-        // A script knows no tokens, and unknown is not zero.
+        // A script has no token counts; unknown is not zero.
         events.push(Event::Usage {
             usage: Usage::default(),
         });
@@ -148,8 +149,8 @@ pub fn stream_exchange(exchange: &Exchange, backend: &Backend) -> Vec<Event> {
     events
 }
 
-/// At most this many bytes. A character that the border would split is left out: its bytes would have
-/// arrived, but no text could be made of them.
+/// At most this many bytes. A character that would be split is omitted: its bytes would have arrived, but
+/// they do not form text.
 fn prefix(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }
@@ -170,7 +171,7 @@ fn text_of(request: &Request) -> String {
     let mut text = String::new();
     let messages = request.as_chat().into_iter().flat_map(|chat| &chat.messages);
     for part in messages.flat_map(|message| &message.parts) {
-        // What a tool said is a part of the question, too.
+        // Tool results are part of the matched text.
         let within = match &part.body {
             PartBody::ToolResult(result) => result.content.as_slice(),
             _ => std::slice::from_ref(part),

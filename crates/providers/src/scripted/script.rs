@@ -1,4 +1,4 @@
-//! The YAML form: a list of exchanges, read strictly.
+//! The YAML format: a list of exchanges, parsed strictly.
 
 use std::collections::BTreeMap;
 
@@ -9,57 +9,57 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Script(pub Vec<Exchange>);
 
-/// One answer and when it is given. Either `reply` or `events` or `status` says what it is.
+/// One response and its conditions. Its content is either `reply` or `events` or `status`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Exchange {
-    /// The one request that this answers, in a recording.
+    /// The request that this responds to, in a recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Recorded>,
-    /// Who answered it then.
+    /// The back-end of the recorded response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<RecordedBackend>,
-    /// A part of the request's text that must be there; absent fits everything.
+    /// A required substring of the request's text; absent matches every request.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// What the model writes. Anything but a string stands for its JSON.
+    /// The model's text. A value other than a string is serialized as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<Value>,
-    /// The events of the answer one by one, where text alone cannot say it.
+    /// The events of the response, if text is not sufficient.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
-    /// A pause before each event.
+    /// A delay before each event.
     #[serde(skip_serializing_if = "is_zero")]
     pub delay_ms: u64,
-    /// How many bytes of the reply come at once; all, where it is absent.
+    /// Bytes of the reply per delta; if absent, one delta.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_bytes: Option<usize>,
-    /// The stream dies after so many bytes of the reply.
+    /// The stream ends with an error after this many bytes of the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_after_bytes: Option<usize>,
-    /// The HTTP status of a refusal.
+    /// The HTTP status of an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Headers of the answer, where it goes over HTTP; `retry-after` also tells when to come back.
+    /// Response headers over HTTP; `retry-after` also sets the retry delay.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// How often this exchange answers; without limit where it is absent.
+    /// Maximum number of uses; unlimited if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
 }
 
-/// A request as a recording knows it.
+/// A request in a recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// The hash of what was asked; this decides.
+    /// The hash of the request; used for matching.
     pub sha256: String,
-    /// What was asked, for those who want to see what has changed since.
+    /// The request, for reviewing differences; not used for matching.
     #[serde(default)]
     pub asked: Value,
 }
 
-/// Who gave a recorded answer.
+/// The back-end of a recorded response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedBackend {
@@ -106,7 +106,7 @@ impl Script {
 }
 
 impl Exchange {
-    /// What the header `retry-after` says, in seconds.
+    /// The `retry-after` header, converted from seconds.
     pub fn retry_after_ms(&self) -> Option<u64> {
         let header = self
             .headers

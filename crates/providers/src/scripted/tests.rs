@@ -35,7 +35,7 @@ fn finished(events: &[Event]) -> bool {
 }
 
 #[test]
-fn the_first_fitting_exchange_answers_as_often_as_it_may() {
+fn first_matching_exchange_is_used_up_to_its_limit() {
     let upstream =
         scripted("- {match: red, reply: one, times: 1}\n- {match: red, reply: two}\n- {reply: any}\n");
     assert_eq!(texts(&ask(&upstream, "a red hat")), ["one"]);
@@ -44,13 +44,13 @@ fn the_first_fitting_exchange_answers_as_often_as_it_may() {
 }
 
 #[test]
-fn a_reply_that_is_a_mapping_is_written_as_json() {
+fn mapping_reply_is_serialized_as_json() {
     let upstream = scripted("- reply: {ok: true, data: {n: 1}}\n");
     assert_eq!(texts(&ask(&upstream, "")), [r#"{"ok":true,"data":{"n":1}}"#]);
 }
 
 #[test]
-fn pieces_never_split_a_character_and_lose_nothing() {
+fn pieces_split_at_character_boundaries_without_loss() {
     for bytes in 1..12 {
         let upstream = scripted(&format!("- {{reply: \"aé日x🙂z\", chunk_bytes: {bytes}}}\n"));
         let events = ask(&upstream, "");
@@ -60,7 +60,7 @@ fn pieces_never_split_a_character_and_lose_nothing() {
 }
 
 #[test]
-fn a_cut_ends_the_stream_without_a_finish() {
+fn truncated_reply_has_no_finish_event() {
     for cut in 0..=6 {
         let upstream = scripted(&format!("- {{reply: \"aé日\", cut_after_bytes: {cut}}}\n"));
         let events = ask(&upstream, "");
@@ -71,7 +71,7 @@ fn a_cut_ends_the_stream_without_a_finish() {
 }
 
 #[test]
-fn a_status_is_an_error_of_its_kind() {
+fn status_maps_to_error_kind() {
     for (status, kind) in [
         (429, ErrorKind::RateLimited),
         (503, ErrorKind::Upstream),
@@ -86,7 +86,7 @@ fn a_status_is_an_error_of_its_kind() {
 }
 
 #[test]
-fn a_refusal_may_say_when_to_come_back() {
+fn retry_after_header_sets_retry_delay() {
     let events = ask(&scripted("- {status: 429, headers: {Retry-After: '7'}}\n"), "");
     let [Event::Error { error }] = events.as_slice() else {
         panic!("{events:?}")
@@ -95,7 +95,7 @@ fn a_refusal_may_say_when_to_come_back() {
 }
 
 #[test]
-fn scripts_are_read_strictly() {
+fn scripts_are_parsed_strictly() {
     for wrong in [
         "- {reply: a, repyl: b}",
         "- {match: a}",

@@ -1,4 +1,4 @@
-//! Programs as back-ends: real processes that behave, that fail, and that would not end by themselves.
+//! Programs as back-ends: real processes that succeed, fail, or would not end by themselves.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use ir::{
     Request, Role,
 };
 use providers::command::{MemoryLimit, OutputFormat};
-use providers::{CommandUpstream, CommandOptions};
+use providers::{CommandOptions, CommandUpstream};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// A shell plays the part of the program; what it is told to do is the test's, never a caller's.
+/// The program is a shell; its script comes from the test, never from a caller.
 fn options(operation: Operation, script: &str) -> CommandOptions {
     let script = &script.replace('{', "{{").replace('}', "}}");
     let arguments = ["-c", script, "sh", "{input}", "{output}"];
@@ -52,7 +52,7 @@ fn speak(text: &str) -> Arc<Request> {
     ))
 }
 
-fn hear(bytes: &[u8]) -> Arc<Request> {
+fn transcribe(bytes: &[u8]) -> Arc<Request> {
     let audio = Media::new(MediaSource::Inline(Base64::from_bytes(bytes)), None);
     Arc::new(Request::new(
         "r",
@@ -99,7 +99,7 @@ async fn answer(options: CommandOptions, request: Arc<Request>) -> Result<UnaryR
     timeout(patience, answer).await.expect("an answer in time")
 }
 
-async fn said(options: CommandOptions, request: Arc<Request>) -> Result<String, Error> {
+async fn chat_text(options: CommandOptions, request: Arc<Request>) -> Result<String, Error> {
     let mut fold = Fold::new();
     let mut events = CommandUpstream::new(options).stream(request);
     let all = async {
@@ -113,7 +113,7 @@ async fn said(options: CommandOptions, request: Arc<Request>) -> Result<String, 
         .expect("an end in time")
 }
 
-/// A pipe with a name: it is at its end when nobody holds it any more.
+/// A named pipe: it reaches end of file when no process holds it open.
 fn witness(folder: &Path) -> (PathBuf, pipe::Receiver) {
     let path = folder.join("witness");
     let made = std::process::Command::new("mkfifo").arg(&path).status();
@@ -122,13 +122,13 @@ fn witness(folder: &Path) -> (PathBuf, pipe::Receiver) {
     (path, receiver)
 }
 
-/// The first line that is written into the pipe.
+/// The first line that is written to the pipe.
 async fn line(receiver: &mut pipe::Receiver) -> String {
     let mut line = Vec::new();
     let reading = async {
         loop {
             receiver.readable().await.expect("readable");
-            // Before anybody has opened it for writing, it looks as if it were at its end.
+            // Before a writer has opened the pipe, reads return end of file.
             match receiver.read_u8().await {
                 Ok(b'\n') => return,
                 Ok(byte) => line.push(byte),
@@ -142,14 +142,14 @@ async fn line(receiver: &mut pipe::Receiver) -> String {
     String::from_utf8(line).expect("text")
 }
 
-/// Returns when every process that held the pipe is gone.
-async fn nobody_left(receiver: &mut pipe::Receiver) {
+/// Returns when every process that held the pipe open has exited.
+async fn all_exited(receiver: &mut pipe::Receiver) {
     let mut rest = Vec::new();
     let end = timeout(Duration::from_secs(20), receiver.read_to_end(&mut rest)).await;
-    end.expect("nobody left in time").expect("readable");
+    end.expect("all processes exit in time").expect("readable");
 }
 
-/// Returns when the folder is gone; it is removed after its process.
+/// Returns when the folder has been removed, which happens after its process has exited.
 async fn removed(folder: &str) {
     let gone = async {
         while Path::new(folder).try_exists().expect("readable") {
@@ -162,8 +162,8 @@ async fn removed(folder: &str) {
 }
 
 #[tokio::test]
-async fn a_program_that_reads_and_prints_can_chat() {
-    let text = said(
+async fn program_output_is_a_chat_response() {
+    let text = chat_text(
         options(Operation::ChatCompletions, "cat; echo; echo"),
         chat(&[(Role::User, "héllo 東京")]),
     );
@@ -174,22 +174,22 @@ async fn a_program_that_reads_and_prints_can_chat() {
         (Role::Assistant, "Hello"),
         (Role::User, "Bye"),
     ]);
-    let text = said(options(Operation::ChatCompletions, "cat \"$1\""), several).await;
+    let text = chat_text(options(Operation::ChatCompletions, "cat \"$1\""), several).await;
     let expected = "System: Be kind.\n\nUser: Hi\n\nAssistant: Hello\n\nUser: Bye";
     assert_eq!(text.as_deref(), Ok(expected));
 }
 
 #[tokio::test]
-async fn a_chat_is_shown_while_the_program_still_runs() {
+async fn chat_streams_while_the_program_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, mut receiver) = witness(folder.path());
-    // Half a character first: nothing is shown of it before the rest is there.
+    // Half a character first: it is not emitted before the rest has arrived.
     let script = format!(
         "exec 3>'{}'; printf 'one \\303'; printf '\\251 '; echo spoken >&3; read -r _ < /dev/null; sleep 300",
         path.display()
     );
-    let mut events =
-        CommandUpstream::new(options(Operation::ChatCompletions, &script)).stream(chat(&[(Role::User, "go")]));
+    let mut events = CommandUpstream::new(options(Operation::ChatCompletions, &script))
+        .stream(chat(&[(Role::User, "go")]));
     let mut text = String::new();
     while !text.ends_with('é') {
         let event = timeout(Duration::from_secs(60), events.next()).await;
@@ -205,23 +205,25 @@ async fn a_chat_is_shown_while_the_program_still_runs() {
     assert_eq!(text, "one é");
     assert_eq!(line(&mut receiver).await, "spoken");
     drop(events);
-    nobody_left(&mut receiver).await;
+    all_exited(&mut receiver).await;
 }
 
 #[tokio::test]
-async fn only_the_allowed_environment_reaches_a_program() {
+async fn program_gets_only_the_allowed_environment() {
     let mut options =
         CommandOptions::new("p", Operation::ChatCompletions, "/usr/bin/env", &[] as &[&str]).expect("good");
     options.environment = vec![("SHOWN".into(), "yes".into())];
-    let text = said(options, chat(&[(Role::User, "?")])).await.expect("a text");
+    let text = chat_text(options, chat(&[(Role::User, "?")]))
+        .await
+        .expect("a text");
     let names: Vec<_> = text.lines().filter_map(|line| line.split('=').next()).collect();
     assert_eq!(names, ["SHOWN", "TMPDIR"], "{text}");
 }
 
 #[tokio::test]
-async fn a_program_runs_in_a_folder_of_its_own_that_is_removed() {
+async fn program_runs_in_a_private_folder_that_is_removed() {
     let script = "pwd; ls -A; stat -c %a .; test \"$TMPDIR\" = \"$(pwd)\" && echo same";
-    let text = said(
+    let text = chat_text(
         options(Operation::ChatCompletions, script),
         chat(&[(Role::User, "?")]),
     );
@@ -232,7 +234,7 @@ async fn a_program_runs_in_a_folder_of_its_own_that_is_removed() {
 }
 
 #[tokio::test]
-async fn speech_comes_from_a_file_and_keeps_its_type() {
+async fn speech_is_read_from_output_file_with_detected_type() {
     let script = "printf 'RIFF....WAVE%s' \"$(cat \"$1\")\" > \"$2\"; echo chatter";
     let mut options = options(Operation::TextToSpeech, script);
     options.formats = vec![String::from("wav")];
@@ -254,39 +256,41 @@ async fn speech_comes_from_a_file_and_keeps_its_type() {
 }
 
 #[tokio::test]
-async fn audio_is_heard_if_the_program_takes_its_format() {
+async fn transcribes_audio_of_supported_formats() {
     let script = "printf '{\"out\": {\"text\": \"%s\", \"language\": \"en\"}}' \"$(basename \"$1\") $(wc -c < \"$1\")\"";
-    let mut ear = options(Operation::SpeechToText, script);
-    ear.formats = vec![String::from("wav")];
-    ear.reply = OutputFormat::Json {
+    let mut transcriber = options(Operation::SpeechToText, script);
+    transcriber.formats = vec![String::from("wav")];
+    transcriber.reply = OutputFormat::Json {
         pointer: String::from("/out"),
     };
-    let heard = answer(ear.clone(), hear(b"RIFF....WAVEdata"))
+    let transcription = answer(transcriber.clone(), transcribe(b"RIFF....WAVEdata"))
         .await
         .expect("text");
-    let ResponsePayload::Transcription(heard) = heard.payload else {
+    let ResponsePayload::Transcription(transcription) = transcription.payload else {
         panic!("no transcription")
     };
     assert_eq!(
-        (heard.text.as_str(), heard.language.as_deref()),
+        (transcription.text.as_str(), transcription.language.as_deref()),
         ("input.wav 16", Some("en"))
     );
-    // What does not lie in memory is heard alike.
+    // Audio outside of memory is transcribed as well.
     let held = MediaHandle::new(MediaId::new(1), Arc::new(b"RIFF....WAVEdata".to_vec())).expect("held");
-    let mut there = Request::clone(&hear(b""));
+    let mut there = Request::clone(&transcribe(b""));
     if let Payload::Transcription(asked) = &mut there.payload {
         asked.audio.source = MediaSource::Stored(StoredRef::Handle(held));
     }
-    let again = answer(ear.clone(), Arc::new(there)).await.expect("text");
-    assert_eq!(again.payload, ResponsePayload::Transcription(heard));
+    let again = answer(transcriber.clone(), Arc::new(there)).await.expect("text");
+    assert_eq!(again.payload, ResponsePayload::Transcription(transcription));
     for strange in [&b"ID3\x04mp3"[..], b"no audio at all"] {
-        let refused = answer(ear.clone(), hear(strange)).await.expect_err("refused");
+        let refused = answer(transcriber.clone(), transcribe(strange))
+            .await
+            .expect_err("refused");
         assert_eq!(refused.kind, ErrorKind::Unsupported, "{refused}");
     }
 }
 
 #[tokio::test]
-async fn embeddings_are_as_many_as_the_texts() {
+async fn embeddings_require_one_vector_per_text() {
     let two = "grep -q '^\\[\"a\",\"b\"\\]$' \"$1\" && echo '[[1, 0.5], [2, 1]]'";
     let made = answer(options(Operation::Embeddings, two), embed(&["a", "b"])).await;
     let ResponsePayload::Embeddings(made) = made.expect("vectors").payload else {
@@ -313,13 +317,17 @@ async fn embeddings_are_as_many_as_the_texts() {
 }
 
 #[tokio::test]
-async fn a_program_that_fails_is_an_error_that_tells_nothing_of_the_machine() {
+async fn program_failure_does_not_expose_stderr() {
     let script = "echo 'secret path /etc/shadow' >&2; exit 3";
-    let failed = answer(options(Operation::SpeechToText, script), hear(b"RIFF....WAVE")).await;
+    let failed = answer(
+        options(Operation::SpeechToText, script),
+        transcribe(b"RIFF....WAVE"),
+    )
+    .await;
     let failed = failed.expect_err("it failed");
     assert_eq!(failed.kind, ErrorKind::Upstream);
-    assert_eq!(failed.message, "the program `sh` ended with status 3");
-    let killed = said(
+    assert_eq!(failed.message, "the program `sh` exited with status 3");
+    let killed = chat_text(
         options(Operation::ChatCompletions, "printf begun; kill -9 $$"),
         chat(&[(Role::User, "?")]),
     );
@@ -329,7 +337,7 @@ async fn a_program_that_fails_is_an_error_that_tells_nothing_of_the_machine() {
     );
     let mut missing = options(Operation::SpeechToText, "true");
     missing.program = PathBuf::from("/nonexistent/program");
-    let missing = answer(missing, hear(b"RIFF....WAVE"))
+    let missing = answer(missing, transcribe(b"RIFF....WAVE"))
         .await
         .expect_err("not there");
     assert_eq!(missing.kind, ErrorKind::NotEnabled);
@@ -337,19 +345,19 @@ async fn a_program_that_fails_is_an_error_that_tells_nothing_of_the_machine() {
 }
 
 #[tokio::test]
-async fn a_program_that_gives_nothing_has_failed() {
+async fn missing_output_is_a_failure() {
     let silent = answer(options(Operation::TextToSpeech, "true"), speak("x")).await;
     assert_eq!(silent.expect_err("nothing").kind, ErrorKind::InvalidResponse);
     let no_file = answer(options(Operation::TextToSpeech, "true \"$2\""), speak("x")).await;
     assert_eq!(no_file.expect_err("no file").kind, ErrorKind::InvalidResponse);
-    // A link would make somebody else's file the answer.
+    // A symbolic link could expose another file.
     let link = answer(
         options(Operation::TextToSpeech, "ln -s /bin/sh \"$2\""),
         speak("x"),
     )
     .await;
     assert_eq!(link.expect_err("a link").kind, ErrorKind::InvalidResponse);
-    let text = said(
+    let text = chat_text(
         options(Operation::ChatCompletions, "printf '\\377\\376'"),
         chat(&[(Role::User, "?")]),
     )
@@ -358,7 +366,7 @@ async fn a_program_that_gives_nothing_has_failed() {
 }
 
 #[tokio::test]
-async fn time_runs_out_for_a_program_and_all_that_it_started() {
+async fn timeout_kills_the_process_group() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, mut receiver) = witness(folder.path());
     let script = format!(
@@ -369,7 +377,7 @@ async fn time_runs_out_for_a_program_and_all_that_it_started() {
     slow.timeout = Duration::from_millis(1500);
     let command = CommandUpstream::new(slow);
     let mut calls = JoinSet::new();
-    calls.spawn(command.call(hear(b"RIFF....WAVE")));
+    calls.spawn(command.call(transcribe(b"RIFF....WAVE")));
     let work = line(&mut receiver).await;
     let overdue = calls
         .join_next()
@@ -378,28 +386,28 @@ async fn time_runs_out_for_a_program_and_all_that_it_started() {
         .expect("no panic")
         .expect_err("overdue");
     assert_eq!(overdue.kind, ErrorKind::Timeout);
-    nobody_left(&mut receiver).await;
+    all_exited(&mut receiver).await;
     removed(&work).await;
 }
 
 #[tokio::test]
-async fn whoever_leaves_ends_the_program_at_once() {
+async fn dropping_the_call_kills_the_process_group() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, mut receiver) = witness(folder.path());
     let script = format!("exec 3>'{}'; pwd >&3; sleep 300 & sleep 300", path.display());
     let command = CommandUpstream::new(options(Operation::SpeechToText, &script));
     let mut calls = JoinSet::new();
-    calls.spawn(command.call(hear(b"RIFF....WAVE")));
+    calls.spawn(command.call(transcribe(b"RIFF....WAVE")));
     let work = line(&mut receiver).await;
     assert!(Path::new(&work).try_exists().expect("readable"));
     calls.abort_all();
-    nobody_left(&mut receiver).await;
+    all_exited(&mut receiver).await;
     removed(&work).await;
 }
 
 #[tokio::test]
-async fn an_answer_does_not_wait_for_what_a_program_leaves_behind() {
-    let text = said(
+async fn response_does_not_wait_for_background_processes() {
+    let text = chat_text(
         options(Operation::ChatCompletions, "sleep 300 & echo done"),
         chat(&[(Role::User, "?")]),
     );
@@ -407,7 +415,7 @@ async fn an_answer_does_not_wait_for_what_a_program_leaves_behind() {
 }
 
 #[tokio::test]
-async fn a_program_cannot_give_more_than_it_may() {
+async fn output_limit_is_enforced() {
     let endless = |script: &str| {
         let mut options = options(Operation::TextToSpeech, script);
         options.output_bytes_max = 4096;
@@ -424,21 +432,21 @@ async fn a_program_cannot_give_more_than_it_may() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_program_cannot_take_more_memory_than_it_may() {
+async fn memory_limit_is_enforced() {
     let script = "python3 -c 'print(len(bytearray(1 << 30)))'";
     let mut bounded = options(Operation::ChatCompletions, script);
-    let free = said(bounded.clone(), chat(&[(Role::User, "?")])).await;
+    let free = chat_text(bounded.clone(), chat(&[(Role::User, "?")])).await;
     assert_eq!(free.as_deref(), Ok("1073741824"));
     bounded.memory = Some(MemoryLimit {
         launcher: PathBuf::from("/usr/bin/prlimit"),
         bytes: 512 * 1024 * 1024,
     });
-    let refused = said(bounded, chat(&[(Role::User, "?")])).await;
+    let refused = chat_text(bounded, chat(&[(Role::User, "?")])).await;
     assert_eq!(refused.expect_err("too much").kind, ErrorKind::Upstream);
 }
 
 #[tokio::test]
-async fn more_calls_than_may_wait_are_refused() {
+async fn calls_beyond_the_queue_limit_are_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, mut receiver) = witness(folder.path());
     let script = format!("exec 3>'{}'; echo runs >&3; sleep 300", path.display());
@@ -446,23 +454,26 @@ async fn more_calls_than_may_wait_are_refused() {
     (one.processes_max, one.queue_max) = (1, 1);
     let command = CommandUpstream::new(one);
     let mut calls = JoinSet::new();
-    calls.spawn(command.call(hear(b"RIFF....WAVE")));
+    calls.spawn(command.call(transcribe(b"RIFF....WAVE")));
     assert_eq!(line(&mut receiver).await, "runs");
-    let mut second = Box::pin(command.call(hear(b"RIFF....WAVE")));
+    let mut second = Box::pin(command.call(transcribe(b"RIFF....WAVE")));
     assert!(futures::poll!(&mut second).is_pending());
-    let third = command.call(hear(b"RIFF....WAVE")).await.expect_err("refused");
+    let third = command
+        .call(transcribe(b"RIFF....WAVE"))
+        .await
+        .expect_err("refused");
     assert_eq!(third.kind, ErrorKind::RateLimited);
     assert!(third.retry_after_ms.is_some());
     calls.abort_all();
-    // The first is gone, and the second has its turn.
+    // The first call has ended, so the second can run.
     calls.spawn(second);
     assert_eq!(line(&mut receiver).await, "runs");
     calls.abort_all();
-    nobody_left(&mut receiver).await;
+    all_exited(&mut receiver).await;
 }
 
 #[tokio::test]
-async fn another_operation_or_model_is_not_this_programs() {
+async fn rejects_other_operation_or_model() {
     let other = answer(options(Operation::SpeechToText, "true"), speak("x")).await;
     assert_eq!(other.expect_err("other").kind, ErrorKind::Unsupported);
     let mut bound = options(Operation::TextToSpeech, "true");
@@ -476,7 +487,7 @@ async fn another_operation_or_model_is_not_this_programs() {
 }
 
 #[tokio::test]
-async fn a_trial_shows_whether_a_program_works() {
+async fn probe_reports_whether_the_program_works() {
     let command = CommandUpstream::new(options(Operation::TextToSpeech, "true"));
     let arguments = |script: &str| [String::from("-c"), String::from(script)];
     assert_eq!(command.probe(&arguments("exit 0")).await, Ok(()));

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use ir::{Dialect, ErrorKind, Event, ResponseFormat};
 use providers::{ClientOptions, HttpOptions, Proxy};
 use serde_json::json;
-use testkit::http::{ScriptedResponse, MockServer, scripted};
+use testkit::http::{MockServer, ScriptedResponse, scripted};
 
 use crate::kinds::{KEY, KINDS, ask, chat, client, error_of, options, run, text};
 
 #[test]
-fn one_script_answers_in_every_dialect() {
+fn same_script_works_in_every_dialect() {
     let script = "- {match: capital, reply: 'It is Paris.', chunk_bytes: 3}\n";
     run(async {
         for (open, dialect) in KINDS {
@@ -28,7 +28,7 @@ fn one_script_answers_in_every_dialect() {
 }
 
 #[test]
-fn each_kind_is_called_at_its_own_address_with_its_own_key() {
+fn each_kind_uses_its_path_and_key_header() {
     let places = [
         ("/chat/completions", "authorization", format!("Bearer {KEY}")),
         ("/v1/messages", "x-api-key", String::from(KEY)),
@@ -58,7 +58,7 @@ fn each_kind_is_called_at_its_own_address_with_its_own_key() {
 }
 
 #[test]
-fn refusals_come_with_their_status_and_pause_in_every_dialect() {
+fn errors_carry_status_and_retry_delay_in_every_dialect() {
     let script = "- {status: 429, headers: {Retry-After: '3'}, times: 1}\n- {status: 503}\n";
     run(async {
         for (open, dialect) in KINDS {
@@ -75,7 +75,7 @@ fn refusals_come_with_their_status_and_pause_in_every_dialect() {
 }
 
 #[test]
-fn nothing_is_used_that_is_not_declared() {
+fn undeclared_features_are_not_used() {
     run(async {
         for (open, dialect) in KINDS {
             let server = scripted(dialect, "- reply: '{}'\n");
@@ -116,7 +116,7 @@ fn nothing_is_used_that_is_not_declared() {
             );
             assert!(body.contains("Answer in one sentence."), "{body}");
 
-            // A tool cannot be made good by a prompt.
+            // Tools are not emulated by this adapter.
             wanted.tools = serde_json::from_value(json!([{"name": "look"}])).expect("a tool");
             let seen = ask(&back_end, wanted).await;
             assert_eq!(error_of(&seen).kind, ErrorKind::Unsupported, "{dialect}");
@@ -125,7 +125,7 @@ fn nothing_is_used_that_is_not_declared() {
 }
 
 #[test]
-fn a_schema_is_held_natively_where_it_can_be() {
+fn schema_is_sent_natively_if_supported() {
     let words = ["json_schema", "", "responseJsonSchema", "\"format\""];
     run(async {
         for ((open, dialect), word) in KINDS.into_iter().zip(words) {
@@ -156,7 +156,7 @@ fn a_schema_is_held_natively_where_it_can_be() {
 }
 
 #[test]
-fn a_server_with_one_model_is_asked_for_it_and_one_with_several_needs_a_name() {
+fn uses_sole_model_of_server_and_requires_choice_among_several() {
     run(async {
         for (open, dialect) in KINDS {
             let server = scripted(dialect, "- reply: ok\n");
@@ -178,7 +178,8 @@ fn a_server_with_one_model_is_asked_for_it_and_one_with_several_needs_a_name() {
             );
 
             let many = json!({"data": [{"id": "a"}, {"id": "b"}], "models": [{"name": "a"}, {"name": "b"}]});
-            let server = MockServer::with_responses(ScriptedResponse::good("application/json", many.to_string()));
+            let server =
+                MockServer::with_responses(ScriptedResponse::good("application/json", many.to_string()));
             let unbound = HttpOptions {
                 model: None,
                 ..options(&server.url(""))
@@ -193,7 +194,7 @@ fn a_server_with_one_model_is_asked_for_it_and_one_with_several_needs_a_name() {
 }
 
 #[test]
-fn calls_go_through_the_proxy_unless_the_host_is_exempt() {
+fn proxy_is_used_unless_host_is_exempt() {
     run(async {
         let server = scripted(Dialect::OpenaiChat, "- reply: direct\n");
         let proxy = scripted(Dialect::OpenaiChat, "- reply: by proxy\n");
@@ -222,7 +223,7 @@ fn calls_go_through_the_proxy_unless_the_host_is_exempt() {
 }
 
 #[test]
-fn certificates_that_are_none_are_refused_at_once() {
+fn invalid_certificates_are_rejected() {
     for pem in [
         "",
         "no certificate",

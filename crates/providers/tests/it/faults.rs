@@ -6,11 +6,11 @@ use futures::future::join_all;
 use ir::{Dialect, ErrorKind, Event, Phase};
 use providers::{ClientOptions, HttpOptions, Timeouts};
 use testkit::fault::{FAULTS, Fault, events, stream_of};
-use testkit::http::{ScriptedResponse, MockServer};
+use testkit::http::{MockServer, ScriptedResponse};
 
 use crate::kinds::{KEY, KINDS, Open, PATIENT, ask, chat, client, error_of, options, run, text};
 
-/// Only faults that are a matter of time are waited for.
+/// Short timeouts for timeout faults only.
 fn timeouts(fault: &Fault) -> Timeouts {
     let short = Duration::from_millis(500);
     match (fault.kind, fault.status, fault.phase) {
@@ -26,7 +26,7 @@ fn timeouts(fault: &Fault) -> Timeouts {
     }
 }
 
-/// What is not as the table says.
+/// The deviation from the table, if any.
 async fn hold(fault: &Fault, open: Open, dialect: Dialect) -> Option<String> {
     let broken = fault.start(dialect);
     let back_end = open(
@@ -41,14 +41,14 @@ async fn hold(fault: &Fault, open: Open, dialect: Dialect) -> Option<String> {
     let what = format!("{} as {dialect}: {error:?}", fault.name);
     assert!(!error.message.contains(KEY), "{what}");
     let wait = (fault.name == "429 with Retry-After").then_some(7000);
-    // An error inside a good answer may tell a status of its own.
+    // An error body with status 200 may contain another status.
     let status = error.status == fault.status || fault.name == "error inside a 200";
     let same = (error.kind, error.phase) == (fault.kind, fault.phase);
     (!same || !status || error.retry_after_ms != wait).then_some(what)
 }
 
 #[test]
-fn every_fault_of_every_kind_ends_in_its_one_error() {
+fn every_fault_of_every_kind_is_one_error() {
     run(async {
         let all = FAULTS.iter().flat_map(|fault| {
             let kinds = KINDS.iter();
@@ -60,7 +60,7 @@ fn every_fault_of_every_kind_ends_in_its_one_error() {
 }
 
 #[test]
-fn a_stream_cut_at_any_byte_ends_in_one_error_or_was_whole() {
+fn truncated_stream_is_one_error_or_complete() {
     const SENTENCE: &str = "It is Paris, bien sûr.";
     run(async {
         for (open, dialect) in KINDS {
@@ -71,8 +71,9 @@ fn a_stream_cut_at_any_byte_ends_in_one_error_or_was_whole() {
                 "text/event-stream"
             };
             let cuts = bytes.len();
-            let server =
-                MockServer::with_responder(move |count, _| ScriptedResponse::good(kind, &bytes[..count.min(bytes.len())]));
+            let server = MockServer::with_responder(move |count, _| {
+                ScriptedResponse::good(kind, &bytes[..count.min(bytes.len())])
+            });
             let back_end = open(client(&ClientOptions::default()), options(&server.url("")));
             let mut whole = 0;
             for cut in 0..=cuts {
@@ -89,7 +90,10 @@ fn a_stream_cut_at_any_byte_ends_in_one_error_or_was_whole() {
                             ErrorKind::Network,
                             "{dialect} cut at {cut}: {error:?}"
                         );
-                        assert_eq!(whole, 0, "{dialect} was whole before {cut} and is not after it");
+                        assert_eq!(
+                            whole, 0,
+                            "{dialect} was complete before {cut} and is not after it"
+                        );
                     }
                 }
             }
@@ -99,7 +103,7 @@ fn a_stream_cut_at_any_byte_ends_in_one_error_or_was_whole() {
 }
 
 #[test]
-fn a_word_that_nobody_knows_for_the_end_is_an_end() {
+fn unknown_finish_reason_ends_the_response() {
     run(async {
         let mut said = events("Yes.");
         said.pop();
@@ -117,7 +121,7 @@ fn a_word_that_nobody_knows_for_the_end_is_an_end() {
 }
 
 #[test]
-fn a_tool_call_with_broken_arguments_keeps_what_was_written() {
+fn invalid_tool_arguments_are_preserved() {
     let broken = "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c1\",\"type\":\"function\",\
                   \"function\":{\"name\":\"look\",\"arguments\":\"{\\\"where\\\": \"}}]}}]}\n\n\
                   data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n";
@@ -127,7 +131,9 @@ fn a_tool_call_with_broken_arguments_keeps_what_was_written() {
         let seen = ask(&back_end, chat()).await;
         let mut fold = ir::fold::Fold::new();
         seen.iter().cloned().for_each(|event| fold.push(event));
-        let response = fold.finish().expect("the answer is whole; its arguments are not");
+        let response = fold
+            .finish()
+            .expect("the response is complete; its arguments are not");
         let calls: Vec<_> = response
             .parts
             .iter()
@@ -143,7 +149,7 @@ fn a_tool_call_with_broken_arguments_keeps_what_was_written() {
 }
 
 #[test]
-fn the_whole_call_has_a_limit_however_lively_it_is() {
+fn total_timeout_applies_to_active_streams() {
     run(async {
         let mut drip = ScriptedResponse::good("text/event-stream", "");
         for _ in 0..400 {
@@ -169,10 +175,11 @@ fn the_whole_call_has_a_limit_however_lively_it_is() {
 }
 
 #[test]
-fn a_key_that_a_server_quotes_is_not_passed_on() {
+fn quoted_key_is_redacted_from_errors() {
     run(async {
         let body = format!("{{\"error\":{{\"message\":\"Incorrect API key provided: {KEY}\"}}}}");
-        let answer = ScriptedResponse::response("401 Unauthorized", &[("content-type", "application/json")], body);
+        let answer =
+            ScriptedResponse::response("401 Unauthorized", &[("content-type", "application/json")], body);
         let server = MockServer::with_responses(answer);
         for (open, _) in KINDS {
             let back_end = open(client(&ClientOptions::default()), options(&server.url("")));

@@ -6,7 +6,7 @@ use engine::port::Upstream;
 use futures::StreamExt;
 use ir::fold::Fold;
 use ir::{ChatRequest, ErrorKind, Event, Feature, Generation, Message, Phase, Request, ResponseFormat, Role};
-use providers::{Client, ClientOptions, HttpUpstream, HttpOptions, Timeouts, anthropic, openai};
+use providers::{Client, ClientOptions, HttpOptions, HttpUpstream, Timeouts, anthropic, openai};
 use secrecy::SecretString;
 use serde_json::json;
 use tokio::task::LocalSet;
@@ -85,7 +85,7 @@ fn errors(events: &[Event]) -> Vec<&ir::Error> {
     errors
 }
 
-/// Plays an answer and returns the one error that must come of it.
+/// Serves a response and returns the one error that it must cause.
 async fn failure(answer: Vec<u8>) -> ir::Error {
     let server = Server::playing(answer, Duration::ZERO).await;
     let events = events(&back_end(server.base_url())).await;
@@ -104,7 +104,7 @@ fn run(test: impl Future<Output = ()>) {
 }
 
 #[test]
-fn a_recorded_stream_gives_its_text_and_usage() {
+fn decodes_text_and_usage_of_recorded_stream() {
     run(async {
         let server = Server::playing(response("200 OK", SSE, CHAT_STREAM), Duration::ZERO).await;
         let events = events(&back_end(server.base_url())).await;
@@ -125,7 +125,7 @@ fn a_recorded_stream_gives_its_text_and_usage() {
 }
 
 #[test]
-fn an_answer_in_one_piece_is_as_good_as_a_stream() {
+fn unary_response_to_stream_request_is_accepted() {
     run(async {
         let server = Server::playing(response("200 OK", JSON, CHAT), Duration::ZERO).await;
         let events = events(&back_end(server.base_url())).await;
@@ -134,7 +134,7 @@ fn an_answer_in_one_piece_is_as_good_as_a_stream() {
 }
 
 #[test]
-fn anthropic_is_called_in_its_own_way() {
+fn anthropic_request_uses_its_path_and_headers() {
     run(async {
         let server = Server::playing(response("200 OK", SSE, MESSAGES_STREAM), Duration::ZERO).await;
         let base_url = format!("http://{}", server.address);
@@ -151,7 +151,7 @@ fn anthropic_is_called_in_its_own_way() {
 }
 
 #[test]
-fn a_back_end_that_cannot_be_held_to_a_schema_reads_it_in_the_prompt() {
+fn schema_moves_to_prompt_without_native_support() {
     run(async {
         let server = Server::playing(response("200 OK", SSE, CHAT_STREAM), Duration::ZERO).await;
         let client = client();
@@ -176,7 +176,7 @@ fn a_back_end_that_cannot_be_held_to_a_schema_reads_it_in_the_prompt() {
 }
 
 #[test]
-fn statuses_become_kinds_and_keep_their_facts() {
+fn status_maps_to_error_kind_with_details() {
     let html = "<html><body>502 Bad Gateway</body></html>";
     let cases = [
         (
@@ -215,7 +215,7 @@ fn statuses_become_kinds_and_keep_their_facts() {
         }
         let limited = failure(response("429 Too Many Requests", "retry-after: 7\r\n", "{}")).await;
         assert_eq!(limited.retry_after_ms, Some(7_000));
-        // A date counts from the date of the same answer, whatever the time is here.
+        // A date is relative to the `Date` header of the same response, not to the local clock.
         let dates = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\nretry-after: Sun, 06 Nov 1994 08:51:07 GMT\r\n";
         let limited = failure(response("503 Service Unavailable", dates, "{}")).await;
         assert_eq!(limited.retry_after_ms, Some(90_000));
@@ -224,12 +224,12 @@ fn statuses_become_kinds_and_keep_their_facts() {
         assert_eq!(limited.retry_after_ms, Some(0));
         let undated = "retry-after: Sun, 06 Nov 1994 08:51:07 GMT\r\n";
         let limited = failure(response("503 Service Unavailable", undated, "{}")).await;
-        assert_eq!(limited.retry_after_ms, None, "nobody can tell when that is");
+        assert_eq!(limited.retry_after_ms, None, "undated: not convertible");
     });
 }
 
 #[test]
-fn an_error_inside_a_good_status_is_an_error() {
+fn error_body_with_status_200_is_an_error() {
     run(async {
         let body = "{\"error\":{\"message\":\"model overloaded\",\"code\":503}}";
         assert_eq!(
@@ -245,12 +245,12 @@ fn an_error_inside_a_good_status_is_an_error() {
 }
 
 #[test]
-fn a_stream_cut_at_any_byte_ends_in_one_error() {
+fn truncated_stream_is_one_error() {
     run(async {
-        // Once the reason of the end is told, the answer is whole, with or without its last mark.
+        // After the finish reason the response is complete, with or without the end marker.
         let whole = CHAT_STREAM
             .find("\"finish_reason\":\"stop\"")
-            .expect("the recording is whole");
+            .expect("the recording is complete");
         for cut in (0..whole).step_by(97) {
             let part = CHAT_STREAM.get(..cut).expect("the recording is ASCII");
             let error = failure(response("200 OK", SSE, part)).await;
@@ -260,7 +260,7 @@ fn a_stream_cut_at_any_byte_ends_in_one_error() {
 }
 
 #[test]
-fn a_redirect_is_not_followed_and_the_key_stays_here() {
+fn redirect_is_not_followed() {
     run(async {
         let elsewhere = Server::playing(response("200 OK", SSE, CHAT_STREAM), Duration::ZERO).await;
         let location = format!("location: http://{}/v1/chat/completions\r\n", elsewhere.address);
@@ -272,7 +272,7 @@ fn a_redirect_is_not_followed_and_the_key_stays_here() {
 }
 
 #[test]
-fn silence_and_closed_doors_are_told_apart() {
+fn distinguishes_timeout_from_refused_connection() {
     run(async {
         let slow = Server::playing(response("200 OK", SSE, CHAT_STREAM), Duration::from_secs(5)).await;
         let events_of_slow = events(&back_end(slow.base_url())).await;
@@ -295,13 +295,13 @@ fn silence_and_closed_doors_are_told_apart() {
 }
 
 #[test]
-fn a_key_cannot_be_printed() {
+fn debug_output_hides_the_key() {
     let shown = format!("{:?}", back_end(String::from("http://127.0.0.1:1/v1")));
     assert!(!shown.contains("sk-very-secret"), "{shown}");
 }
 
 #[test]
-fn calls_share_one_connection() {
+fn calls_reuse_one_connection() {
     run(async {
         let body = CHAT.trim_end();
         let answer = format!(
@@ -313,7 +313,7 @@ fn calls_share_one_connection() {
         for _ in 0..2 {
             assert_eq!(text(&events(&back_end).await).expect("a whole answer"), SENTENCE);
         }
-        // The server took one caller, and heard both requests from it.
+        // The server accepted one connection and received both requests on it.
         assert_eq!(
             server.asked().await.matches("POST /v1/chat/completions").count(),
             2

@@ -1,4 +1,4 @@
-//! The kinds of back-end that are reached over HTTP, and what tests do with all of them alike.
+//! The kinds of HTTP back-ends, and helpers for all of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use engine::port::Upstream;
 use futures::StreamExt;
 use ir::fold::Fold;
 use ir::{ChatRequest, Dialect, Event, Feature, Generation, Message, Request, Role};
-use providers::{Client, ClientOptions, HttpUpstream, HttpOptions, Timeouts};
+use providers::{Client, ClientOptions, HttpOptions, HttpUpstream, Timeouts};
 use secrecy::SecretString;
 
 pub(crate) const KEY: &str = "sk-very-secret";
 
-/// Makes a back-end of a kind.
+/// Creates a back-end of a kind.
 pub(crate) type Open = fn(Client, HttpOptions) -> HttpUpstream;
 
 pub(crate) const KINDS: [(Open, Dialect); 4] = [
@@ -23,7 +23,7 @@ pub(crate) const KINDS: [(Open, Dialect); 4] = [
     (providers::ollama, Dialect::Ollama),
 ];
 
-/// Patience that no busy machine exhausts.
+/// Timeouts that are not reached even on a busy machine.
 pub(crate) const PATIENT: Timeouts = Timeouts {
     first_byte: Duration::from_secs(60),
     idle: Duration::from_secs(60),
@@ -68,7 +68,7 @@ pub(crate) async fn ask(back_end: &HttpUpstream, chat: ChatRequest) -> Vec<Event
         .await
 }
 
-/// The one error in which a call ended; it is the last event, and the only one of its kind.
+/// The one error of a call: it is the last event, and the only error.
 pub(crate) fn error_of(events: &[Event]) -> &ir::Error {
     let errors = events.iter().filter(|event| matches!(event, Event::Error { .. }));
     assert_eq!(errors.count(), 1, "{events:?}");

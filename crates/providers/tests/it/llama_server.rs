@@ -1,15 +1,15 @@
-//! Back-ends against a real server with a real, small model: two protocols, streams and whole answers, a
-//! schema that holds, and usage that adds up.
+//! Back-ends against a real server with a real, small model: two dialects, streams and unary responses,
+//! schema enforcement, and consistent usage.
 
 use ir::error::Phase;
 use ir::{ChatRequest, ErrorKind, Event, ResponseFormat, Usage};
-use providers::{ClientOptions, HttpUpstream, HttpOptions};
+use providers::{ClientOptions, HttpOptions, HttpUpstream};
 use serde_json::{Value, json};
 use testkit::llama_server::Llama;
 
 use crate::kinds::{KINDS, ask, chat, client, error_of, options, run, text};
 
-/// The two protocols of the server, as kinds of back-end.
+/// The two dialects of the server, as kinds of back-end.
 fn peers() -> [HttpUpstream; 2] {
     let llama = Llama::shared();
     let made = |(open, path): (crate::kinds::Open, &str)| {
@@ -30,8 +30,8 @@ fn usage(events: &[Event]) -> Usage {
     found.unwrap_or_else(|| panic!("no usage in {events:?}"))
 }
 
-/// Asks as a run does: this server hangs up on kept connections now and then, and what broke before the
-/// first byte is asked again, once.
+/// Calls with one retry, as a run does: this server occasionally closes pooled connections, and an error
+/// before the first byte is retried.
 async fn persist(peer: &HttpUpstream, chat: ChatRequest) -> Vec<Event> {
     let seen = ask(peer, chat.clone()).await;
     match text(&seen) {
@@ -43,7 +43,7 @@ async fn persist(peer: &HttpUpstream, chat: ChatRequest) -> Vec<Event> {
 }
 
 #[test]
-fn a_real_model_answers_in_both_protocols_streamed_and_whole() {
+fn real_model_responds_in_both_dialects_streamed_and_unary() {
     let peers = peers();
     run(async {
         for peer in &peers {
@@ -62,16 +62,13 @@ fn a_real_model_answers_in_both_protocols_streamed_and_whole() {
                 assert!(usage.input_tokens.is_some_and(|read| read > 5), "{usage:?}");
                 answers.push(answer);
             }
-            assert_eq!(
-                answers[0], answers[1],
-                "the same question, asked twice without chance"
-            );
+            assert_eq!(answers[0], answers[1], "the same request twice, deterministic");
         }
     });
 }
 
 #[test]
-fn a_real_model_is_held_to_a_schema() {
+fn real_model_output_matches_schema() {
     let [openai, _] = peers();
     let schema = json!({
         "type": "object",
@@ -99,7 +96,7 @@ fn a_real_model_is_held_to_a_schema() {
 }
 
 #[test]
-fn a_real_server_tells_its_one_model_and_refuses_what_is_too_long() {
+fn real_server_lists_sole_model_and_rejects_long_input() {
     let [openai, _] = peers();
     run(async {
         let models = openai.models().await.expect("a list");

@@ -1,13 +1,13 @@
-//! A caller's own words on their way to a server that speaks them, and the answer's on their way back.
+//! Passthrough of requests and responses between a caller and a server of the same dialect.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::port::{RawItem, Upstream, RawRequest};
+use engine::port::{RawItem, RawRequest, Upstream};
 use futures::StreamExt;
 use ir::{Dialect, Event, Feature, Request};
-use providers::{Client, ClientOptions, HttpUpstream, HttpOptions, anthropic, openai};
-use testkit::http::{ScriptedResponse, MockServer};
+use providers::{Client, ClientOptions, HttpOptions, HttpUpstream, anthropic, openai};
+use testkit::http::{MockServer, ScriptedResponse};
 
 const CHAT_STREAM: &str = include_str!("../../../wire/tests/fixtures/llama-server/chat-stream.sse");
 const CHAT: &str = include_str!("../../../wire/tests/fixtures/llama-server/chat.json");
@@ -15,7 +15,7 @@ const MESSAGES_STREAM: &str = include_str!("../../../wire/tests/fixtures/llama-s
 
 type Make = fn(Client, HttpOptions) -> HttpUpstream;
 
-fn back_end(make: Make, server: &HttpUpstream, change: impl FnOnce(&mut HttpOptions)) -> HttpUpstream {
+fn back_end(make: Make, server: &MockServer, change: impl FnOnce(&mut HttpOptions)) -> HttpUpstream {
     let mut options = HttpOptions {
         name: String::from("tested"),
         base_url: server.url(""),
@@ -36,7 +36,7 @@ fn asked(dialect: Dialect, body: &str) -> (Arc<Request>, Arc<RawRequest>) {
     (Arc::new(Request::chat("req", chat)), Arc::new(verbatim))
 }
 
-/// The bytes and the events of a forwarded answer; `None` where it has to be translated.
+/// The bytes and the events of a passed-through response; `None` if the request must be encoded.
 async fn forward(back_end: &HttpUpstream, dialect: Dialect, body: &str) -> Option<(String, Vec<Event>)> {
     let (request, verbatim) = asked(dialect, body);
     let said: Vec<RawItem> = back_end.stream_raw(&request, &verbatim)?.collect().await;
@@ -53,12 +53,12 @@ async fn forward(back_end: &HttpUpstream, dialect: Dialect, body: &str) -> Optio
     Some((String::from_utf8(bytes).unwrap(), events))
 }
 
-fn sse(body: &str) -> HttpUpstream {
-    HttpUpstream::playing(ScriptedResponse::good("text/event-stream", body))
+fn sse(body: &str) -> MockServer {
+    MockServer::with_responses(ScriptedResponse::good("text/event-stream", body))
 }
 
 #[tokio::test]
-async fn a_stream_passes_both_ways_byte_for_byte() {
+async fn stream_is_passed_through_unchanged() {
     let server = sse(CHAT_STREAM);
     let body = "{ \"model\":\"m\" , \"stream\":true,\"temperature\":1.0,\n\"stream_options\":{\"include_usage\":true},\
                 \"x-unknown\":[1], \"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}";
@@ -67,21 +67,21 @@ async fn a_stream_passes_both_ways_byte_for_byte() {
         .unwrap();
     assert_eq!(bytes, CHAT_STREAM);
     assert!(matches!(events.last(), Some(Event::Finish { .. })));
-    assert_eq!(server.asked()[0].text(), body);
+    assert_eq!(server.received()[0].text(), body);
     let server = sse(MESSAGES_STREAM);
     let body = "{\"model\":\"m\",\"max_tokens\":9,\"stream\":true, \"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}";
     let (bytes, _) = forward(&back_end(anthropic, &server, |_| {}), Dialect::Anthropic, body)
         .await
         .unwrap();
     assert_eq!(bytes, MESSAGES_STREAM);
-    let asked = &server.asked()[0];
+    let asked = &server.received()[0];
     assert_eq!(asked.text(), body);
     assert_eq!(asked.header("anthropic-beta"), Some("some-2026"));
 }
 
 #[tokio::test]
-async fn a_whole_answer_passes_byte_for_byte() {
-    let server = HttpUpstream::playing(ScriptedResponse::good("application/json", CHAT));
+async fn unary_response_is_passed_through_unchanged() {
+    let server = MockServer::with_responses(ScriptedResponse::good("application/json", CHAT));
     let body = "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}";
     let (bytes, events) = forward(&back_end(openai, &server, |_| {}), Dialect::OpenaiChat, body)
         .await
@@ -91,7 +91,7 @@ async fn a_whole_answer_passes_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn what_we_want_to_know_is_asked_for_and_kept_from_the_caller() {
+async fn requested_usage_is_hidden_from_the_caller() {
     let server = sse(CHAT_STREAM);
     for options in ["", ",\"stream_options\":{\"x\":1}", ",\"stream_options\":null"] {
         let body = format!("{{\"model\":\"m\",\"messages\":[],\"stream\":true{options}}}");
@@ -99,7 +99,7 @@ async fn what_we_want_to_know_is_asked_for_and_kept_from_the_caller() {
         let (bytes, events) = forward(&back_end, Dialect::OpenaiChat, &body).await.unwrap();
         assert!(!bytes.contains("\"choices\":[]") && bytes.ends_with("data: [DONE]\n\n"));
         assert!(events.iter().any(|event| matches!(event, Event::Usage { .. })));
-        let asked = server.asked().pop().unwrap();
+        let asked = server.received().pop().unwrap();
         assert_eq!(asked.json()["stream_options"]["include_usage"], true);
         assert!(
             asked
@@ -107,12 +107,16 @@ async fn what_we_want_to_know_is_asked_for_and_kept_from_the_caller() {
                 .starts_with("{\"model\":\"m\",\"messages\":[],\"stream\":true")
         );
     }
-    let asked = &server.asked()[1];
-    assert_eq!(asked.json()["stream_options"]["x"], 1, "what was there stays");
+    let asked = &server.received()[1];
+    assert_eq!(
+        asked.json()["stream_options"]["x"],
+        1,
+        "existing options are preserved"
+    );
 }
 
 #[tokio::test]
-async fn only_the_model_changes_where_it_has_another_name() {
+async fn only_the_model_name_is_replaced() {
     let server = sse(CHAT_STREAM);
     let bound = back_end(openai, &server, |options| {
         options.model = Some(String::from("real"));
@@ -126,11 +130,11 @@ async fn only_the_model_changes_where_it_has_another_name() {
     chat.model = Some(String::from("real"));
     let pieces = bound.stream_raw(&Arc::new(request), &verbatim).unwrap();
     pieces.collect::<Vec<_>>().await;
-    assert_eq!(server.asked()[0].text(), body.replace("alias", "real"));
+    assert_eq!(server.received()[0].text(), body.replace("alias", "real"));
 }
 
 #[tokio::test]
-async fn what_has_to_be_said_differently_is_translated() {
+async fn request_that_needs_adaptation_is_not_passed_through() {
     let server = sse(CHAT_STREAM);
     let body = "{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"s\"}],\"stream\":true}";
     let without = |feature: Feature| {
@@ -153,8 +157,8 @@ async fn what_has_to_be_said_differently_is_translated() {
 }
 
 #[tokio::test]
-async fn an_answer_in_another_form_than_asked_comes_as_events() {
-    let whole = HttpUpstream::playing(ScriptedResponse::good("application/json", CHAT));
+async fn response_in_unrequested_form_is_returned_as_events() {
+    let whole = MockServer::with_responses(ScriptedResponse::good("application/json", CHAT));
     let body = "{\"model\":\"m\",\"messages\":[],\"stream\":true}";
     let (bytes, events) = forward(&back_end(openai, &whole, |_| {}), Dialect::OpenaiChat, body)
         .await

@@ -1,5 +1,5 @@
-//! Changes that a request asks to be made to the body, over real sockets in every dialect: what is no structure is
-//! changed, what is structure stays, and whoever is not meant is not touched.
+//! Request patches of the body, over real sockets in every dialect: non-structural fields are changed,
+//! structural fields are protected, and other back-ends are not affected.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use ir::{
 };
 use providers::ClientOptions;
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
+use testkit::http::{MockServer, ReceivedRequest, ScriptedResponse};
 
 use crate::kinds::{KEY, KINDS, Open, chat, client, error_of, options};
 
-/// Refuses everything, and remembers what it was asked.
-fn deaf() -> MockServer {
+/// A server that rejects every request and records it.
+fn rejecting_server() -> MockServer {
     MockServer::with_responses(ScriptedResponse::response("503 Service Unavailable", &[], "{}"))
 }
 
 async fn opened(open: Open, request: Request) -> (Vec<Event>, Vec<ReceivedRequest>) {
-    let server = deaf();
+    let server = rejecting_server();
     let back_end = open(client(&ClientOptions::default()), options(&server.url("")));
     let events = back_end.stream(Arc::new(request)).collect().await;
     (events, server.received())
@@ -44,7 +44,7 @@ fn refused(events: &[Event]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_body_is_changed_in_every_dialect() {
+async fn patches_apply_in_every_dialect() {
     for (open, dialect) in KINDS {
         let (_, plain) = opened(open, Request::chat("r", chat())).await;
         let (setting, limit) = match dialect {
@@ -77,7 +77,7 @@ async fn a_body_is_changed_in_every_dialect() {
         expected["own"] = json!({"a": [null]});
         assert_eq!(asked[0].json(), expected, "{dialect}");
         assert_eq!(refused(&events), ["/patches/6", "/patches/7"], "{dialect}");
-        // Neither the address nor the head is anybody's but ours.
+        // URL and headers cannot be patched.
         assert_eq!(asked[0].path(), plain[0].path());
         let key = |asked: &ReceivedRequest| asked.head.contains(KEY);
         assert!(key(&asked[0]) && key(&plain[0]));
@@ -86,7 +86,7 @@ async fn a_body_is_changed_in_every_dialect() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_where_no_loss_is_stood() {
+async fn strict_request_with_refused_patch_is_not_sent() {
     for (open, dialect) in KINDS {
         let mut request = patched(chat(), json!([{"pointer": "/model", "value": "dear"}]));
         request.degradation = Some(ir::Degradation::Strict);
@@ -98,9 +98,9 @@ async fn nothing_is_sent_where_no_loss_is_stood() {
     }
 }
 
-/// Bodies that are no plain text: media that is read while it is sent, and a schema that is put in as it stands.
+/// Bodies other than plain text: media that is streamed, and a schema.
 #[tokio::test]
-async fn bodies_with_holes_and_schemas_are_changed_too() {
+async fn patches_apply_to_bodies_with_placeholders_and_schemas() {
     let bytes: Vec<u8> = (0..300_000_u32).map(|n| n.to_be_bytes()[3]).collect();
     let make = |held: bool| {
         let source = match held {
@@ -144,7 +144,7 @@ async fn bodies_with_holes_and_schemas_are_changed_too() {
 }
 
 #[tokio::test]
-async fn operations_in_one_piece_are_changed_as_json_and_as_forms() {
+async fn patches_apply_to_unary_operations_as_json_and_multipart() {
     let sound = json!({"kind": "inline_base64", "mime": "audio/wav", "data": "UklGRiQAAABXQVZFZm10IA=="});
     let cases = [
         ("embeddings", json!({"input": "a"})),
@@ -154,7 +154,7 @@ async fn operations_in_one_piece_are_changed_as_json_and_as_forms() {
     ];
     for (operation, payload) in cases {
         let form = operation == "speech_to_text";
-        let server = deaf();
+        let server = rejecting_server();
         let back_end = providers::openai(client(&ClientOptions::default()), options(&server.url("")));
         let ask = async |patches: Value, strict: bool| {
             let mut value = json!({"operation": operation, "payload": payload, "patches": patches});
@@ -176,7 +176,7 @@ async fn operations_in_one_piece_are_changed_as_json_and_as_forms() {
         let error = ask(patches, true).await;
         assert!(error.message.starts_with("/patches/2: "), "{}", error.message);
         let asked = server.received();
-        assert_eq!(asked.len(), 2, "{operation}: what is refused is not sent");
+        assert_eq!(asked.len(), 2, "{operation}: a rejected request is not sent");
         if form {
             let text = asked[1].text();
             assert!(text.contains("name=\"own\"\r\n\r\n7\r\n"), "{text}");
@@ -193,9 +193,9 @@ async fn operations_in_one_piece_are_changed_as_json_and_as_forms() {
     }
 }
 
-/// An answer in one piece tells what of the patches was left out.
+/// A unary response reports the patches that were refused.
 #[tokio::test]
-async fn an_answer_tells_what_was_refused() {
+async fn unary_response_reports_refused_patches() {
     let answer = json!({"object": "list", "model": "small", "data": [{"index": 0, "embedding": [0.5]}]});
     let server = MockServer::with_responses(ScriptedResponse::good("application/json", answer.to_string()));
     let back_end = providers::openai(client(&ClientOptions::default()), options(&server.url("")));

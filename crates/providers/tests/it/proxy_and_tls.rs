@@ -1,4 +1,4 @@
-//! The way to a back-end: certificates of one's own, and proxies that carry bytes.
+//! Connections to a back-end: custom certificates, and proxies.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::kinds::{ask, chat, client, error_of, options, run, text};
 
-/// A back-end over TLS with a certificate for `localhost` that only its own file vouches for.
+/// A TLS back-end with a certificate for `localhost` that is trusted only through its own file.
 async fn secure_server() -> (SocketAddr, String) {
     let made = rcgen::generate_simple_self_signed([String::from("localhost")]).expect("a certificate");
     let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
@@ -34,7 +34,7 @@ async fn secure_server() -> (SocketAddr, String) {
             };
             let mut seen = vec![0; 64 * 1024];
             let mut length = 0;
-            // The body ends with the last brace of its JSON.
+            // The request ends with the closing brace of its JSON.
             while !seen[..length].ends_with(b"}") {
                 match caller.read(&mut seen[length..]).await {
                     Ok(count @ 1..) => length += count,
@@ -51,7 +51,7 @@ async fn secure_server() -> (SocketAddr, String) {
 }
 
 #[test]
-fn a_certificate_of_ones_own_is_trusted_when_it_is_named_and_only_for_its_host() {
+fn configured_certificate_is_trusted_for_its_host_only() {
     run(async {
         let (address, pem) = secure_server().await;
         let port = address.port();
@@ -77,7 +77,7 @@ fn a_certificate_of_ones_own_is_trusted_when_it_is_named_and_only_for_its_host()
     });
 }
 
-/// A SOCKS5 proxy without authentication, for one caller.
+/// A SOCKS5 proxy without authentication, for one connection.
 async fn socks_proxy() -> (SocketAddr, tokio::task::JoinHandle<SocketAddr>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");

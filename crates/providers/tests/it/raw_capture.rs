@@ -1,4 +1,4 @@
-//! A server's own words beside its answer, where they are asked for: as they came, without our key, and only then.
+//! The raw response, if requested: as received, with the key redacted.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use futures::StreamExt;
 use ir::{Dialect, Event, Request};
 use providers::ClientOptions;
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, MockServer, scripted};
+use testkit::http::{MockServer, ScriptedResponse, scripted};
 
 use crate::kinds::{KEY, KINDS, Open, chat, client, options, text};
 
@@ -33,7 +33,7 @@ fn words(events: &[Event]) -> Vec<&Value> {
 }
 
 #[tokio::test]
-async fn a_whole_answer_comes_with_the_words_of_its_dialect() {
+async fn unary_response_includes_raw_body() {
     for (open, dialect) in KINDS {
         let server = scripted(dialect, SCRIPT);
         let events = said(open, &server, false, true).await;
@@ -60,9 +60,9 @@ async fn a_whole_answer_comes_with_the_words_of_its_dialect() {
     }
 }
 
-/// Not every server gives a whole answer to who asks for one.
+/// Not every server sends a unary response on request.
 #[tokio::test]
-async fn a_stream_comes_with_all_of_its_data_in_order() {
+async fn stream_includes_raw_data_in_order() {
     for (open, dialect) in KINDS {
         let server = scripted(dialect, SCRIPT);
         let events = said(open, &server, true, true).await;
@@ -70,7 +70,7 @@ async fn a_stream_comes_with_all_of_its_data_in_order() {
         assert_eq!(words.len(), 1, "{dialect}");
         let data = words[0].as_array().unwrap();
         assert!(data.len() >= 3, "{dialect}: {data:?}");
-        // Its data say the same as its events.
+        // The raw data is equivalent to the events.
         let frames: Vec<u8> = data
             .iter()
             .flat_map(|one| match dialect {
@@ -94,7 +94,7 @@ async fn a_stream_comes_with_all_of_its_data_in_order() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_quoted_is_told_to_nobody() {
+async fn quoted_key_is_redacted_from_raw_response() {
     let answer = json!({
         "id": KEY, "object": "chat.completion", "created": 1, "model": "small", KEY: 1,
         "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hi."}}]

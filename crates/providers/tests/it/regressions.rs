@@ -1,4 +1,4 @@
-//! Mistakes that others made, tried here. Each test says in its name what must not happen.
+//! Regression tests for defects known from other gateways.
 
 use ir::{Dialect, ErrorKind, Ext};
 use providers::{ClientOptions, HttpOptions};
@@ -7,9 +7,9 @@ use testkit::http::scripted;
 
 use crate::kinds::{KEY, KINDS, ask, chat, client, error_of, options, run, text};
 
-/// Somewhere else, a request once named another address, and the key went there.
+/// Defect: a request could name another URL, and the key was sent there.
 #[test]
-fn nothing_in_a_request_moves_its_address_or_its_key() {
+fn request_cannot_change_url_or_key() {
     run(async {
         for (open, dialect) in KINDS {
             let trap = scripted(dialect, "- reply: trapped\n");
@@ -43,9 +43,9 @@ fn nothing_in_a_request_moves_its_address_or_its_key() {
     });
 }
 
-/// Somewhere else, a bound back-end answered in the name of whichever model was asked for.
+/// Defect: a bound back-end answered in the name of any requested model.
 #[test]
-fn no_model_answers_under_the_name_of_another() {
+fn bound_back_end_rejects_other_models() {
     run(async {
         for (open, dialect) in KINDS {
             let server = scripted(dialect, "- reply: ok\n");
@@ -59,9 +59,9 @@ fn no_model_answers_under_the_name_of_another() {
     });
 }
 
-/// Somewhere else, an unbound back-end lost its requests as soon as another one was bound to a model.
+/// Defect: an unbound back-end received no requests as soon as another one was bound to a model.
 #[test]
-fn an_unbound_back_end_answers_with_whatever_is_asked_for() {
+fn unbound_back_end_serves_any_requested_model() {
     run(async {
         for (open, dialect) in KINDS {
             let server = scripted(dialect, "- reply: ok\n");
@@ -90,9 +90,9 @@ fn an_unbound_back_end_answers_with_whatever_is_asked_for() {
     });
 }
 
-/// Somewhere else, everything with "token" in its name was taken for a secret, and real secrets were not.
+/// Defect: fields with "token" in their name were redacted, and real secrets were not.
 #[test]
-fn the_key_is_hidden_and_the_limit_of_tokens_is_not() {
+fn redacts_the_key_but_not_max_tokens() {
     run(async {
         for (open, dialect) in KINDS {
             let server = scripted(dialect, "- reply: ok\n");

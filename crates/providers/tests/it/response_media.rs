@@ -1,5 +1,5 @@
-//! Pictures and sound that a server returns: what is large lies in the depot while it arrives and for as long as
-//! somebody has the answer, and whatever goes wrong, nothing of it stays there.
+//! Images and audio of responses: large media is in the spill store while it arrives and as long as the
+//! response is referenced, and every failure releases it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use engine::port::{UnaryResponse as Answered, Upstream};
 use ir::media::{Base64, StoredRef};
 use ir::{Error, ErrorKind, MediaSource, Operation, Phase, Request, ResponsePayload};
 use providers::limits::MEDIA_ANSWER_BYTES_MAX;
-use providers::{ClientOptions, CommandUpstream, CommandOptions, HttpUpstream, HttpOptions};
+use providers::{ClientOptions, CommandOptions, CommandUpstream, HttpOptions, HttpUpstream};
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, MockServer};
+use testkit::http::{MockServer, ScriptedResponse};
 use tokio::task::JoinSet;
 
 use crate::kinds::{client, options, run};
@@ -22,7 +22,7 @@ fn roomy() -> Depot {
     Depot::new(None, THRESHOLD, u64::MAX)
 }
 
-fn back_end(server: &HttpUpstream, depot: &Depot) -> HttpUpstream {
+fn back_end(server: &MockServer, depot: &Depot) -> HttpUpstream {
     let options = HttpOptions {
         depot: depot.clone(),
         ..options(&server.url(""))
@@ -43,11 +43,11 @@ fn draw() -> Request {
 }
 
 async fn ask(answer: ScriptedResponse, request: Request, depot: &Depot) -> Result<Answered, Error> {
-    let server = HttpUpstream::playing(answer);
+    let server = MockServer::with_responses(answer);
     back_end(&server, depot).call(Arc::new(request)).await
 }
 
-/// So many bytes of which no two pieces are alike.
+/// This many bytes without repetition.
 fn noise(head: &[u8], length: usize) -> Vec<u8> {
     let mut bytes = head.to_vec();
     let tail = (0..length as u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0]);
@@ -63,7 +63,7 @@ fn picture(length: usize) -> Vec<u8> {
     noise(b"\x89PNG\r\n\x1a\n", length)
 }
 
-/// As servers write it: some escape every slash.
+/// As servers encode it: some escape every slash.
 fn drawn(pictures: &[Vec<u8>]) -> String {
     let data = pictures.iter().map(|bytes| {
         let text = Base64::from_bytes(bytes).into_string().replace('/', "\\/");
@@ -94,7 +94,7 @@ fn is_held(source: &MediaSource) -> bool {
 }
 
 #[test]
-fn sound_lies_in_memory_or_in_the_depot_by_its_size() {
+fn audio_is_stored_in_memory_or_spilled_by_size() {
     run(async {
         for length in [10, THRESHOLD as usize - 4, THRESHOLD as usize - 3, 3_000_000] {
             let (depot, sound) = (roomy(), sound(length));
@@ -119,7 +119,7 @@ fn sound_lies_in_memory_or_in_the_depot_by_its_size() {
 }
 
 #[test]
-fn pictures_lie_in_memory_or_in_the_depot_by_their_size() {
+fn images_are_stored_in_memory_or_spilled_by_size() {
     run(async {
         let depot = roomy();
         let pictures = [picture(10), picture(1_000_000), picture(70_000), picture(60_000)];
@@ -144,9 +144,9 @@ fn pictures_lie_in_memory_or_in_the_depot_by_their_size() {
     });
 }
 
-/// A host that wants everything in memory gets it, and the provider's words are whole.
+/// With a high threshold everything is in memory, and the raw response is complete.
 #[test]
-fn a_high_threshold_keeps_pictures_in_memory() {
+fn high_threshold_keeps_images_in_memory() {
     run(async {
         let depot = Depot::new(None, u64::MAX, 0);
         let mut asked = draw();
@@ -165,7 +165,7 @@ fn a_high_threshold_keeps_pictures_in_memory() {
 }
 
 #[test]
-fn the_providers_words_name_a_large_picture() {
+fn raw_response_references_large_image() {
     run(async {
         let depot = roomy();
         let mut asked = draw();
@@ -173,9 +173,9 @@ fn the_providers_words_name_a_large_picture() {
         let text = drawn(&[picture(10), picture(1_000_000)]);
         let answered = ask(json_of(&text), asked, &depot).await.unwrap();
         let raw = answered.raw.as_ref().unwrap();
-        let told: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(raw["data"][0], told["data"][0], "a small one is as it was");
-        assert_eq!(raw["usage"], told["usage"]);
+        let expected: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(raw["data"][0], expected["data"][0], "small images are unchanged");
+        assert_eq!(raw["usage"], expected["usage"]);
         let name = raw["data"][1]["b64_json"].as_str().unwrap();
         assert!(name.starts_with("sms+file://") && name.len() < 60, "{name}");
         assert_eq!(answered.adaptations[0].pointer, "/extra/raw");
@@ -186,7 +186,7 @@ fn half(text: &str) -> &str {
     text.get(..text.len() / 2).unwrap()
 }
 
-/// What is announced and never comes.
+/// A response that is shorter than announced.
 fn cut(content_type: &str, body: &[u8]) -> ScriptedResponse {
     let length = (body.len() + 1).to_string();
     let headers = [
@@ -206,14 +206,15 @@ fn announced(content_type: &str, length: usize) -> ScriptedResponse {
 }
 
 #[test]
-fn whatever_goes_wrong_ends_in_one_error_and_leaves_nothing_behind() {
+fn failures_are_one_error_and_free_the_spill_store() {
     let (large, text) = (sound(1_000_000), drawn(&[picture(1_000_000)]));
     let half = half(&text);
     let wrong = text.replacen("\\/", "\\/=", 1);
     let elsewhere = text
         .replacen("\"data\"", "\"more\"", 1)
         .replacen('{', "{\"data\": [],", 1);
-    let endless = ScriptedResponse::good("audio/wav", "RIFF").repeat(vec![7; 1 << 20], MEDIA_ANSWER_BYTES_MAX >> 20);
+    let endless =
+        ScriptedResponse::good("audio/wav", "RIFF").repeat(vec![7; 1 << 20], MEDIA_ANSWER_BYTES_MAX >> 20);
     let cases = [
         ("sound cut", speak(), cut("audio/wav", &large), ErrorKind::Network),
         (
@@ -264,7 +265,7 @@ fn whatever_goes_wrong_ends_in_one_error_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_full_depot_is_nobodys_fault_but_ours() {
+fn full_spill_store_is_an_internal_error() {
     let (large, text) = (sound(1_000_000), drawn(&[picture(1_000_000)]));
     let tight = Depot::new(None, THRESHOLD, 900_000);
     run(async {
@@ -273,16 +274,16 @@ fn a_full_depot_is_nobodys_fault_but_ours() {
             (draw(), json_of(&text)),
         ] {
             let error = ask(answer, request, &tight).await.unwrap_err();
-            // No other back-end would do better.
+            // Failover would not help.
             assert_eq!(error.kind, ErrorKind::Internal, "{error:?}");
             assert_eq!(error.provider_code.as_deref(), Some("E4000"));
             assert!(
-                error.message.contains("no room") && error.retry_after_ms.is_some(),
+                error.message.contains("spill store is full") && error.retry_after_ms.is_some(),
                 "{error:?}"
             );
             assert_eq!(tight.used_bytes(), 0);
         }
-        // What was refused took nothing from what fits.
+        // The rejected media released its space.
         let fits = sound(800_000);
         assert!(
             ask(ScriptedResponse::good("audio/wav", &fits), speak(), &tight)
@@ -293,16 +294,19 @@ fn a_full_depot_is_nobodys_fault_but_ours() {
 }
 
 #[test]
-fn whoever_leaves_frees_the_room() {
+fn dropping_the_call_frees_the_spill_store() {
     let text = drawn(&[picture(1_000_000)]);
     let stall = |answer: ScriptedResponse| answer.pause(Duration::from_secs(600));
     run(async {
         for (request, answer) in [
-            (speak(), stall(ScriptedResponse::good("audio/wav", sound(1_000_000)))),
+            (
+                speak(),
+                stall(ScriptedResponse::good("audio/wav", sound(1_000_000))),
+            ),
             (draw(), stall(json_of(half(&text)))),
         ] {
             let depot = roomy();
-            let server = HttpUpstream::playing(answer);
+            let server = MockServer::with_responses(answer);
             let mut calls = JoinSet::new();
             calls.spawn(back_end(&server, &depot).call(Arc::new(request)));
             let wait = |until: fn(u64) -> bool| {
@@ -314,16 +318,18 @@ fn whoever_leaves_frees_the_room() {
                 };
                 tokio::time::timeout(Duration::from_secs(30), changed)
             };
-            wait(|used| used > 0).await.expect("it is kept while it arrives");
+            wait(|used| used > 0).await.expect("stored while it arrives");
             calls.abort_all();
-            wait(|used| used == 0).await.expect("nobody wants it any more");
+            wait(|used| used == 0)
+                .await
+                .expect("released after the call was dropped");
         }
     });
 }
 
-/// Printed or written, what a program gives goes the same way.
+/// Speech of a program is stored the same way from standard output and from an output file.
 #[test]
-fn large_speech_of_a_program_lies_in_the_depot() {
+fn large_speech_of_a_program_is_spilled() {
     let expected = [b"RIFF....WAVE".as_slice(), &[b'7'; 300_000]].concat();
     let long = "printf RIFF....WAVE; head -c 300000 /dev/zero | tr '\\0' 7";
     let printed = ["-c", long].map(String::from).to_vec();

@@ -1,4 +1,4 @@
-//! A server that plays one answer, byte for byte, and remembers what it was asked.
+//! A server that sends one fixed response, byte for byte, and records the request.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers the first call with `answer`, a whole HTTP message, after a pause, and hangs up.
+    /// Sends `answer`, a complete HTTP message, to the first connection after a pause, then closes it.
     pub(crate) async fn playing(answer: impl Into<Vec<u8>>, pause: Duration) -> Self {
         let answer = answer.into();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -22,7 +22,7 @@ impl Server {
             let (mut stream, _) = listener.accept().await.expect("a caller");
             let asked = read_request(&mut stream).await;
             tokio::time::sleep(pause).await;
-            // The caller may have hung up: that is its good right.
+            // The client may have closed the connection.
             stream.write_all(&answer).await.ok();
             stream.shutdown().await.ok();
             asked
@@ -30,7 +30,7 @@ impl Server {
         Self { address, asked }
     }
 
-    /// Takes one caller and answers it twice.
+    /// Accepts one connection and responds twice.
     pub(crate) async fn answering_twice(answer: Vec<u8>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -50,13 +50,13 @@ impl Server {
         format!("http://{}/v1", self.address)
     }
 
-    /// What the caller sent, head and body.
+    /// The received request, head and body.
     pub(crate) async fn asked(self) -> String {
-        self.asked.await.expect("the server ran to its end")
+        self.asked.await.expect("the server completed")
     }
 }
 
-/// A response with a body that ends where the connection does.
+/// A response with a body that is delimited by the end of the connection.
 pub(crate) fn response(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\n{headers}connection: close\r\n\r\n{body}").into_bytes()
 }
@@ -65,7 +65,7 @@ async fn read_request(stream: &mut TcpStream) -> String {
     let mut seen = Vec::new();
     let mut buffer = [0u8; 4096];
     loop {
-        let count = stream.read(&mut buffer).await.expect("the caller speaks");
+        let count = stream.read(&mut buffer).await.expect("readable");
         seen.extend_from_slice(&buffer[..count]);
         let text = String::from_utf8_lossy(&seen).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else {

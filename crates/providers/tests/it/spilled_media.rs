@@ -1,5 +1,5 @@
-//! Media that does not lie in memory, over real sockets in every dialect: what arrives is what would have
-//! arrived with the media inside, every time it is sent.
+//! Media outside of memory, over real sockets in every dialect: the received body equals the body with inline
+//! media, on every attempt.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use engine::port::Upstream;
 use futures::StreamExt;
 use ir::media::{Base64, MediaHandle, StoredRef};
 use ir::{ChatRequest, Feature, Media, MediaId, MediaSource, Message, Part, Request, Role};
-use providers::{Client, ClientOptions, HttpUpstream, HttpOptions, anthropic, gemini, ollama, openai};
-use testkit::http::{ScriptedResponse, MockServer};
+use providers::{Client, ClientOptions, HttpOptions, HttpUpstream, anthropic, gemini, ollama, openai};
+use testkit::http::{MockServer, ScriptedResponse};
 
 fn request(media: &[u8], held: bool) -> Arc<Request> {
     let source = if held {
@@ -33,7 +33,7 @@ fn picture() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn every_vendor_gets_the_same_bytes_and_is_told_how_many() {
+async fn every_vendor_receives_the_same_bytes_with_content_length() {
     type Make = fn(Client, HttpOptions) -> HttpUpstream;
     let kinds: [(&str, Make); 4] = [
         ("openai", openai),
@@ -42,7 +42,8 @@ async fn every_vendor_gets_the_same_bytes_and_is_told_how_many() {
         ("ollama", ollama),
     ];
     for (kind, make) in kinds {
-        let server = HttpUpstream::playing(ScriptedResponse::response("503 Service Unavailable", &[], "{}"));
+        let server =
+            MockServer::with_responses(ScriptedResponse::response("503 Service Unavailable", &[], "{}"));
         let options = HttpOptions {
             name: String::from("tested"),
             base_url: server.url(""),
@@ -52,11 +53,11 @@ async fn every_vendor_gets_the_same_bytes_and_is_told_how_many() {
         let back_end = make(Client::new(&ClientOptions::default()).unwrap(), options);
         let picture = picture();
         let shared = request(&picture, true);
-        // The same request again and again, as retries, hedges and mirrors send it.
+        // The same request repeatedly, as retries, hedges and mirrors send it.
         for request in [shared.clone(), shared.clone(), request(&picture, false)] {
             back_end.stream(request).collect::<Vec<_>>().await;
         }
-        let asked = server.asked();
+        let asked = server.received();
         assert_eq!(asked.len(), 3, "{kind}");
         for one in &asked {
             assert!(one.body == asked[2].body, "{kind}");
@@ -69,7 +70,7 @@ async fn every_vendor_gets_the_same_bytes_and_is_told_how_many() {
             back_end.stream(shared).collect::<Vec<_>>()
         );
         drop(calls);
-        let asked = server.asked();
+        let asked = server.received();
         assert!(asked.len() == 5 && asked[3].body == asked[2].body && asked[4].body == asked[2].body);
     }
 }

@@ -1,4 +1,4 @@
-//! Embeddings, pictures, transcripts and speech against servers that answer as vendors do.
+//! Embeddings, images, transcriptions and speech against servers that respond as vendors do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use engine::port::{UnaryResponse as Answered, Upstream};
 use futures::future::join_all;
 use ir::media::{MediaHandle, MediaId, StoredRef};
 use ir::{Error, ErrorKind, Media, MediaSource, Payload, Phase, Request, ResponsePayload};
-use providers::{ClientOptions, HttpUpstream, HttpOptions, Timeouts};
+use providers::{ClientOptions, HttpOptions, HttpUpstream, Timeouts};
 use serde_json::{Value, json};
 use testkit::fault::{FAULTS, Fault};
-use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
+use testkit::http::{MockServer, ReceivedRequest, ScriptedResponse};
 
 use crate::kinds::{KEY, Open, PATIENT, client, options, run};
 
@@ -20,7 +20,7 @@ fn request(operation: &str, payload: &Value) -> Request {
     serde_json::from_value(json!({"operation": operation, "payload": payload})).unwrap()
 }
 
-fn back_end(open: Open, server: &HttpUpstream) -> HttpUpstream {
+fn back_end(open: Open, server: &MockServer) -> HttpUpstream {
     open(client(&ClientOptions::default()), options(&server.url("")))
 }
 
@@ -28,10 +28,14 @@ fn good(body: &Value) -> ScriptedResponse {
     ScriptedResponse::good("application/json", body.to_string())
 }
 
-async fn ask(open: Open, answer: ScriptedResponse, request: Request) -> (Result<Answered, Error>, Vec<ReceivedRequest>) {
-    let server = HttpUpstream::playing(answer);
+async fn ask(
+    open: Open,
+    answer: ScriptedResponse,
+    request: Request,
+) -> (Result<Answered, Error>, Vec<ReceivedRequest>) {
+    let server = MockServer::with_responses(answer);
     let answered = back_end(open, &server).call(Arc::new(request)).await;
-    (answered, server.asked())
+    (answered, server.received())
 }
 
 fn payload(answered: &Answered) -> Value {
@@ -44,10 +48,10 @@ fn inline(mime: &str, bytes: &[u8]) -> Value {
 }
 
 #[test]
-fn texts_become_vectors_at_every_vendor() {
+fn embeddings_work_for_every_vendor() {
     let openai = json!({
         "object": "list", "model": "small",
-        // Not every server keeps the order.
+        // Not every server preserves the order.
         "data": [
             {"object": "embedding", "index": 1, "embedding": [0.25, 2.0]},
             {"object": "embedding", "index": 0, "embedding": [0.5, -1.0]},
@@ -82,7 +86,7 @@ fn texts_become_vectors_at_every_vendor() {
 }
 
 #[test]
-fn a_vendor_without_an_operation_says_so() {
+fn unsupported_operation_is_an_error() {
     run(async {
         let asked = request("embeddings", &json!({"input": "a"}));
         let (answered, calls) = ask(providers::anthropic, good(&json!({})), asked).await;
@@ -92,7 +96,7 @@ fn a_vendor_without_an_operation_says_so() {
 }
 
 #[test]
-fn vectors_that_are_missing_are_no_answer() {
+fn missing_vectors_are_an_error() {
     run(async {
         let one = json!({"data": [{"index": 0, "embedding": [1.0]}]});
         let twice = json!({"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]});
@@ -105,7 +109,7 @@ fn vectors_that_are_missing_are_no_answer() {
 }
 
 #[test]
-fn the_providers_words_are_kept_only_where_they_are_asked_for() {
+fn raw_response_is_preserved_only_on_request() {
     run(async {
         let body = json!({"data": [{"index": 0, "embedding": [1.0]}], "mystery": 7});
         for wanted in [false, true] {
@@ -118,7 +122,7 @@ fn the_providers_words_are_kept_only_where_they_are_asked_for() {
 }
 
 #[test]
-fn a_picture_is_drawn_from_a_text() {
+fn generates_image_from_prompt() {
     run(async {
         let body = json!({
             "created": 1_700_000_000, "output_format": "png",
@@ -145,7 +149,7 @@ fn a_picture_is_drawn_from_a_text() {
 }
 
 #[test]
-fn a_picture_is_edited_as_a_form_with_files() {
+fn image_edit_is_sent_as_multipart() {
     run(async {
         let body = json!({"created": 1, "data": [{"url": "https://example.org/a.png"}]});
         let picture = inline("image/png", b"picture");
@@ -169,7 +173,7 @@ fn a_picture_is_edited_as_a_form_with_files() {
 }
 
 #[test]
-fn sound_becomes_text_from_memory_and_from_where_it_is_held() {
+fn transcribes_audio_from_memory_and_media_handle() {
     run(async {
         let body = json!({
             "task": "transcribe", "language": "english", "duration": 1.5, "text": "Hello.",
@@ -189,9 +193,9 @@ fn sound_becomes_text_from_memory_and_from_where_it_is_held() {
         }
         for (asked, bytes) in [(here, WAV.to_vec()), (there, long)] {
             let (answered, calls) = ask(providers::openai, good(&body), asked).await;
-            let heard = payload(&answered.unwrap());
-            assert_eq!(heard["text"], "Hello.");
-            assert_eq!(heard["segments"][0]["end"], 1.5);
+            let transcript = payload(&answered.unwrap());
+            assert_eq!(transcript["text"], "Hello.");
+            assert_eq!(transcript["segments"][0]["end"], 1.5);
             let call = &calls[0];
             assert_eq!(call.path(), "/audio/transcriptions");
             let holds = |part: &[u8]| call.body.windows(part.len()).any(|window| window == part);
@@ -209,7 +213,7 @@ fn sound_becomes_text_from_memory_and_from_where_it_is_held() {
 }
 
 #[test]
-fn a_text_becomes_sound() {
+fn synthesizes_speech() {
     run(async {
         let speech = json!({"input": "Hello.", "voice": "alloy", "format": "wav", "speed": 1.5});
         let answer = ScriptedResponse::good("audio/wav", WAV);
@@ -237,7 +241,7 @@ fn a_text_becomes_sound() {
 }
 
 #[test]
-fn what_the_dialect_cannot_say_is_announced_or_refused() {
+fn unsupported_fields_are_recorded_or_rejected() {
     run(async {
         let answer = || good(&json!({"text": "Hello."}));
         let mut asked = request(
@@ -255,7 +259,7 @@ fn what_the_dialect_cannot_say_is_announced_or_refused() {
 }
 
 #[test]
-fn a_model_answers_under_no_other_name() {
+fn model_never_answers_under_another_name() {
     run(async {
         let mut asked = request("embeddings", &json!({"input": "a", "model": "large"}));
         let (answered, calls) = ask(providers::openai, good(&json!({})), asked.clone()).await;
@@ -280,11 +284,11 @@ fn operations() -> [Request; 4] {
     ]
 }
 
-/// What is not as the table says. Of a stream nothing is read: it is no answer here.
+/// The deviation from the table, if any. A stream is not a valid response here.
 async fn hold(fault: &Fault, request: Request) -> Option<String> {
     let operation = request.operation().as_str();
     let broken = fault.start(ir::Dialect::OpenaiChat);
-    // Only what is a matter of time is waited for.
+    // Short timeouts for timeout faults only.
     let timeouts = match (fault.kind, fault.status, fault.phase) {
         (ErrorKind::Timeout, None, Phase::BeforeFirstByte) => Timeouts {
             first_byte: Duration::from_millis(500),
@@ -313,7 +317,7 @@ async fn hold(fault: &Fault, request: Request) -> Option<String> {
 }
 
 #[test]
-fn every_fault_of_every_operation_ends_in_its_one_error() {
+fn every_fault_of_every_operation_is_one_error() {
     run(async {
         let all = FAULTS
             .iter()

@@ -1,8 +1,8 @@
-//! Addresses and spellings that must never be reached.
+//! Addresses and notations that must not be reached.
 
-/// Hosts that must never be reached; `PORT` stands for the port of the listener.
+/// Hosts that must not be reached; `PORT` is replaced by the port of the listener.
 pub(super) const HOSTS: &[&str] = &[
-    // One's own machine, in all its spellings.
+    // The local host in all notations.
     "127.0.0.1",
     "127.0.0.1.",
     "127.1",
@@ -52,7 +52,7 @@ pub(super) const HOSTS: &[&str] = &[
     "[::ffff:169.254.169.254]",
     "[::ffff:10.0.0.1]",
     "[64:ff9b::10.0.0.1]",
-    // One's own network.
+    // Private networks.
     "10.0.0.1",
     "10.255.255.255",
     "172.16.0.1",
@@ -73,7 +73,7 @@ pub(super) const HOSTS: &[&str] = &[
     "wiki.corp",
     "nas.home.arpa",
     "intranet",
-    // Clouds that answer about themselves.
+    // Cloud metadata.
     "169.254.169.254",
     "169.254.170.2",
     "2852039166",
@@ -86,7 +86,7 @@ pub(super) const HOSTS: &[&str] = &[
     "192.0.0.192",
     "[fd00:ec2::254]",
     "instance-data.ec2.internal",
-    // Kept for special purposes.
+    // Special-purpose ranges.
     "192.0.2.1",
     "198.51.100.7",
     "203.0.113.9",
@@ -106,7 +106,7 @@ pub(super) const HOSTS: &[&str] = &[
     "[5f00::1]",
 ];
 
-/// Whole URLs that are refused for more than their host; `HERE` is the listener.
+/// URLs that are refused for other reasons than their host; `HERE` is the listener.
 pub(super) const URLS: &[&str] = &[
     "http://HERE",
     "http://example.com@HERE/",

@@ -1,5 +1,5 @@
-//! The guard against a corpus of addresses, spellings, redirects and lying resolvers. A listener on the
-//! loopback counts who gets through: nobody.
+//! The fetch guard against a corpus of addresses, notations, redirects and malicious resolvers. A listener on
+//! loopback counts connections; the expected count is zero.
 
 mod corpus;
 
@@ -19,7 +19,7 @@ use super::resolve::Resolve;
 use super::target::AllowedEndpoints;
 use super::{GuardedFetch, PORTS};
 
-/// Plays the internet: the one address that is not public and may be reached in these tests.
+/// Stands for the internet: the only address that is not public and may be reached in these tests.
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ struct Names {
 }
 
 impl Names {
-    /// Each question takes the next answer of its name; the last one stays.
+    /// Each query consumes the next result of its name; the last one repeats.
     fn new(answers: &[(&str, &[&[IpAddr]])]) -> Arc<Self> {
         let own = |list: &[&[IpAddr]]| list.iter().map(|answer| answer.to_vec()).collect();
         let answers = answers
@@ -57,7 +57,7 @@ impl Resolve for Names {
     }
 }
 
-/// A server that gives each path its answer and counts who comes.
+/// A server with a response per path that counts connections.
 struct Server {
     port: u16,
     visits: Arc<AtomicUsize>,
@@ -142,7 +142,7 @@ async fn fetch_from(
 }
 
 #[tokio::test]
-async fn nothing_of_the_corpus_is_reached() {
+async fn corpus_is_unreachable() {
     let four = Server::start(IpAddr::V4(Ipv4Addr::LOCALHOST), |_| ok("image/png", b"secret")).await;
     let any = TcpListener::bind(("::1", four.port)).await.ok();
     let six = any.map(|listener| Server::on(listener, |_| ok("image/png", b"secret")));
@@ -161,7 +161,7 @@ async fn nothing_of_the_corpus_is_reached() {
 }
 
 #[tokio::test]
-async fn no_redirect_leads_inside() {
+async fn redirects_to_private_addresses_are_refused() {
     let inside = Server::start(IpAddr::V4(Ipv4Addr::LOCALHOST), |_| ok("image/png", b"secret")).await;
     let port = inside.port;
     let spellings: Vec<String> = HOSTS
@@ -170,7 +170,7 @@ async fn no_redirect_leads_inside() {
         .collect();
     let count = spellings.len();
     let outside = Server::start(IpAddr::V4(OUTSIDE), move |path| {
-        // /3/7 leads over three hops to the seventh spelling.
+        // /3/7 redirects over three hops to the seventh notation.
         let mut parts = path
             .trim_start_matches('/')
             .split('/')
@@ -200,7 +200,7 @@ async fn no_redirect_leads_inside() {
 }
 
 #[tokio::test]
-async fn names_that_lead_inside_are_refused() {
+async fn names_of_private_addresses_are_refused() {
     let inside = Server::start(IpAddr::V4(Ipv4Addr::LOCALHOST), |_| ok("image/png", b"secret")).await;
     let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let out = IpAddr::V4(OUTSIDE);
@@ -230,10 +230,10 @@ async fn names_that_lead_inside_are_refused() {
     assert_eq!(inside.visits(), 0);
 }
 
-/// A resolver that answers well the first time and ill the second is asked once, and the connection goes
-/// to what it said then.
+/// A rebinding resolver, whose second result is private, is queried once, and the connection uses its first
+/// result.
 #[tokio::test]
-async fn a_name_is_resolved_once_and_the_answer_is_pinned() {
+async fn name_is_resolved_once_and_pinned() {
     let outside = Server::start(IpAddr::V4(OUTSIDE), |_| ok("image/png", b"public")).await;
     let inside = Server::on(
         TcpListener::bind((Ipv4Addr::LOCALHOST, outside.port))
@@ -249,13 +249,13 @@ async fn a_name_is_resolved_once_and_the_answer_is_pinned() {
     assert_eq!(bytes, b"public");
     assert_eq!(fetched.content_type.as_deref(), Some("image/png"));
     assert_eq!(names.asked.load(Ordering::SeqCst), 1);
-    // Asked again, the resolver lies; nobody believes it.
+    // The second query returns a private address, which is refused.
     assert_eq!(fetch(&guard, &url).await.unwrap_err().reason(), "blocked_address");
     assert_eq!((outside.visits(), inside.visits()), (1, 0));
 }
 
 #[tokio::test]
-async fn what_servers_do_wrong_has_its_reason() {
+async fn server_errors_map_to_reasons() {
     let outside = Server::start(IpAddr::V4(OUTSIDE), |path| match path {
         "/large" => ok("image/png", &[0; 10_001]),
         "/endless" => [
@@ -289,7 +289,7 @@ async fn what_servers_do_wrong_has_its_reason() {
 }
 
 #[tokio::test]
-async fn only_listed_hosts_are_asked_where_there_is_a_list() {
+async fn only_allow_listed_hosts_are_fetched() {
     let outside = Server::start(IpAddr::V4(OUTSIDE), |path| match path {
         "/away" => redirect("http://b.example.org/"),
         _ => ok("image/png", b"public"),
@@ -320,9 +320,9 @@ async fn only_listed_hosts_are_asked_where_there_is_a_list() {
     }
 }
 
-/// The guard as it is served has no way to reach any machine's own network.
+/// The default configuration cannot reach private networks.
 #[tokio::test]
-async fn the_usual_guard_makes_no_exception() {
+async fn default_guard_refuses_private_addresses() {
     let inside = Server::start(IpAddr::V4(OUTSIDE), |_| ok("image/png", b"secret")).await;
     let guard = GuardedFetch::default();
     let url = format!("http://127.0.0.2:{}/", inside.port);
@@ -334,9 +334,9 @@ async fn the_usual_guard_makes_no_exception() {
     assert_eq!(inside.visits(), 0);
 }
 
-/// What the person who runs it opens is open: this host, this port, and nothing beside it.
+/// An endpoint that the operator allows is reachable: this host and port only.
 #[tokio::test]
-async fn one_door_inside_is_one_door() {
+async fn allowed_endpoint_does_not_open_others() {
     let open = Server::start(IpAddr::V4(Ipv4Addr::LOCALHOST), |path| match path {
         "/away" => redirect("http://127.0.0.2/"),
         "/cloud" => redirect("http://169.254.169.254/latest"),
@@ -377,7 +377,7 @@ async fn one_door_inside_is_one_door() {
 }
 
 #[test]
-fn the_public_internet_is_public() {
+fn public_addresses_are_public() {
     for text in [
         "1.1.1.1",
         "8.8.8.8",
@@ -399,7 +399,7 @@ fn the_public_internet_is_public() {
     }
 }
 
-/// Whatever the text is, it is refused or names a host that was judged.
+/// Any text is either refused or has a validated host.
 #[test]
 fn fuzz_targets() {
     bolero::check!().with_type::<String>().for_each(|text| {

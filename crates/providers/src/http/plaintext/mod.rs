@@ -1,6 +1,5 @@
-//! Questions over connections without TLS, as servers on one's own machines take them. Nothing stands between the
-//! call and its socket: no task of its own, no channel, and no buffer while a server is silent. It speaks HTTP/1.1
-//! alone; proxies, TLS and everything else go the other way, and this knows nothing of dialects.
+//! HTTP/1.1 over connections without TLS, for local servers. There is no task, no channel and no buffer
+//! between the call and its socket; proxies, TLS and everything else use the other client.
 
 mod body;
 mod pool;
@@ -69,13 +68,13 @@ impl Plain {
         let question = address.question(headers, content)?;
         let socket = match self.pool.take(&address.host) {
             Some(socket) => socket,
-            // Rare, so it has a box of its own.
+            // Boxed: rare and large future.
             None => self.connect(&address.host).boxed().await?,
         };
         let early = send(&socket, &question).await?;
         let mut body = Body::new(socket, Reading::new()?, address.host.clone(), self.pool.clone());
         drop(question);
-        // Who asks for an end gets one.
+        // The connection is not reused if the caller requests that it is closed.
         if early || headers.contains_key(CONNECTION) {
             body.never_again();
         }
@@ -106,8 +105,8 @@ impl Plain {
     }
 }
 
-/// Writes all of it, unless the server says something before that: whoever refuses a question need not have read
-/// it to its end. Returns whether it was so.
+/// Writes the request, unless the server responds earlier: a server may reject a request without reading it
+/// completely. Returns whether it responded early.
 async fn send(socket: &TcpStream, mut question: &[u8]) -> Result<bool, Broken> {
     while !question.is_empty() {
         match socket.try_write(question) {
@@ -118,7 +117,7 @@ async fn send(socket: &TcpStream, mut question: &[u8]) -> Result<bool, Broken> {
                     return Ok(true);
                 }
             }
-            // It may have said why.
+            // The response may contain the reason.
             Err(_) => return Ok(true),
         }
     }

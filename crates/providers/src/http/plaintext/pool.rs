@@ -1,6 +1,5 @@
-//! Connections between two questions. The one that was used last is used first, so that those that nobody needs grow
-//! old; a server that has hung up meanwhile is noticed before it is asked. There is no task here: whoever comes
-//! clears up.
+//! Idle connections. The most recently used connection is reused first; a connection that the server closed
+//! is detected before it is reused. There is no background task: callers remove expired connections.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,9 +9,9 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-/// How long a connection waits for its next question. Many servers hang up after five seconds (llama.cpp, and all that
-/// stand behind uvicorn or Node.js); one that does so while it is asked has heard nothing, and nobody can know. Without
-/// TLS another connection costs little.
+/// Idle timeout. Many servers close idle connections after five seconds (llama.cpp, uvicorn, Node.js); if
+/// that happens while a request is sent, the request is lost undetectably. Without TLS another connection
+/// costs little.
 const IDLE_MAX: Duration = Duration::from_secs(4);
 /// How many of them wait at one server.
 const IDLE_COUNT_MAX: usize = 1_024;

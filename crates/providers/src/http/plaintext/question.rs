@@ -31,7 +31,7 @@ impl Address {
     pub(crate) fn of(url: &str) -> Option<Self> {
         let uri: Uri = url.parse().ok()?;
         let authority = uri.authority()?;
-        // Who writes a name and a password into an address gets them sent, which is somebody else's work.
+        // URLs with credentials are left to the other client, which sends them.
         let plain = uri.scheme_str() == Some("http") && !authority.as_str().contains('@');
         let (host, port) = (authority.host(), authority.port_u16().unwrap_or(80));
         if !plain || host.is_empty() {

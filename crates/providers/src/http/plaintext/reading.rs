@@ -36,8 +36,8 @@ enum Stage {
 }
 
 impl Reading {
-    /// Before anything has come. Only a question for a head or for a tunnel would change how its answer is framed; so the
-    /// library is told of one that says nothing, and holds nothing of the real one.
+    /// The initial state. Only HEAD and CONNECT requests change the framing of the response, so the library gets
+    /// a placeholder request instead of the real one.
     pub(super) fn new() -> Result<Self, Broken> {
         static ANYWHERE: LazyLock<Uri> = LazyLock::new(|| Uri::from_static("http://localhost/"));
         let mut question = Request::new(());

@@ -90,7 +90,7 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
         if !reading.has_ended() {
             content.extend_from_slice(&reading.content(piece).map_err(drop)?);
         } else {
-            // Whoever keeps the connection looks before it is asked again.
+            // The pool checks for surplus bytes before reuse.
             surplus |= !piece.is_empty();
         }
     }
@@ -154,7 +154,7 @@ fn server(answer: &'static str, close: bool) -> (String, Arc<AtomicUsize>) {
     (url, count)
 }
 
-/// Reads one question of the content `{}`. `false`: nobody asks any more.
+/// Reads one request with the content `{}`. `false`: the connection was closed.
 fn heard(socket: &mut impl Read) -> bool {
     let mut heard = Vec::new();
     while !heard.ends_with(b"\r\n\r\n{}") {
@@ -215,7 +215,7 @@ async fn a_connection_is_asked_again_if_its_answer_allows_it() {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_an_end_of_the_connection_gets_it() {
+async fn connection_close_is_honoured() {
     let (answer, ..) = ANSWERS[0];
     let (url, count) = server(answer, false);
     let client = Plain::default();
@@ -247,7 +247,7 @@ async fn a_refusal_is_read_although_the_question_was_not() {
         let (mut socket, _) = listener.accept().await.unwrap();
         let answer = "HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig";
         socket.write_all(answer.as_bytes()).await.unwrap();
-        // Whoever leaves with unread words takes back what was said.
+        // Closing with unread data would reset the connection and discard the response.
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     };
     let client = Plain::default();

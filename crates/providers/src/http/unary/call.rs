@@ -1,4 +1,4 @@
-//! From a payload to what is posted: JSON, or a form where files go along.
+//! Encodes a payload as a request body: JSON, or a multipart form if it has files.
 
 use ir::adaptation::Ledger;
 use ir::envelope::{ImageRequest, TranscriptionRequest};
@@ -16,7 +16,7 @@ pub(super) enum UnaryBody {
     Form(MultipartBody),
 }
 
-/// What is asked, before it is written: one object, and the files that go along.
+/// A request before serialization: one object and its files.
 #[derive(Debug)]
 pub(super) struct RequestDraft {
     pub(super) body: Value,
@@ -58,7 +58,7 @@ pub(super) fn encode(
         Payload::Image(asked) => image(asked, model, ledger),
         Payload::Transcription(asked) => transcription(asked, model, ledger),
         Payload::Chat(_) | Payload::Realtime(_) => {
-            let message = "this operation does not answer in one piece";
+            let message = "this operation is not unary";
             Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message))
         }
     }
@@ -86,13 +86,13 @@ fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Result<Req
     };
     let Some(picture) = &asked.image else {
         if asked.mask.is_some() {
-            return Err(Error::invalid_request("a mask needs the picture that it is for"));
+            return Err(Error::invalid_request("a mask requires an image"));
         }
         return Ok(json(openai_images::encode_request(&light, ledger)?));
     };
-    // There is no word for it where pictures are edited.
+    // Image edits have no `style` parameter.
     if light.style.take().is_some() {
-        ledger.dropped("/payload/style", "a picture is edited in its own style");
+        ledger.dropped("/payload/style", "not supported for image edits");
     }
     let body = openai_images::encode_request(&light, ledger)?;
     let mut files = vec![("image", file(picture, "image")?)];
@@ -102,8 +102,12 @@ fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Result<Req
     Ok(RequestDraft { body, files })
 }
 
-fn transcription(asked: &TranscriptionRequest, model: String, ledger: &mut Ledger) -> Result<RequestDraft, Error> {
-    // The codec sees the request without its bytes: they go beside the fields.
+fn transcription(
+    asked: &TranscriptionRequest,
+    model: String,
+    ledger: &mut Ledger,
+) -> Result<RequestDraft, Error> {
+    // The fields are encoded without the bytes, which are sent as a file.
     let nothing = MediaSource::Inline(Base64::from_text(""));
     let light = TranscriptionRequest {
         model: Some(model),
@@ -129,7 +133,7 @@ fn file(media: &Media, name: &str) -> Result<FilePart, Error> {
     let mime = media.mime_or_sniffed();
     let mime = mime.unwrap_or_else(|| String::from("application/octet-stream"));
     Ok(FilePart {
-        // Vendors go by the ending of the name.
+        // Vendors detect the format by the file extension.
         name: match ending(&mime) {
             Some(ending) => format!("{name}.{ending}"),
             None => String::from(name),

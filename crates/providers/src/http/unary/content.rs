@@ -1,4 +1,4 @@
-//! The bytes of media on their way to a server: from memory, or read piece by piece from where they are held.
+//! The bytes of media to be sent: from memory, or read piece by piece from a media handle.
 
 use bytes::Bytes;
 use ir::media::{MediaHandle, StoredRef};
@@ -23,7 +23,7 @@ impl MediaContent {
             | MediaSource::Remote(_)
             | MediaSource::LocalFile(_)
             | MediaSource::ProviderFile { .. } => {
-                let message = "the media has to be brought here before it can be sent";
+                let message = "the media has to be fetched before it can be sent";
                 Err(Error::invalid_request(message))
             }
         }

@@ -1,5 +1,5 @@
-//! Pictures inside of a JSON answer, while it arrives: those that are not small go to the depot as they come,
-//! and the text is read without them. Afterwards each is put where its stand-in stands.
+//! Extracts large images from a JSON response while it arrives: their bytes go to the spill store, and the
+//! remaining text is parsed without them. Afterwards each image replaces its placeholder.
 
 use std::io::{self, Write};
 
@@ -9,9 +9,9 @@ use ir::{Error, ErrorKind, MediaSource, Phase};
 use serde_json::Value;
 use wire::lift::{Lift, LiftError, Taker};
 
-use crate::limits::{ANSWER_BYTES_MAX, LIFT_CHARS_MAX, EXTRACT_CHARS_MIN};
+use crate::limits::{ANSWER_BYTES_MAX, EXTRACT_CHARS_MIN, LIFT_CHARS_MAX};
 
-/// Where a picture's bytes stand.
+/// The field with the bytes of an image.
 const KEY: &str = "b64_json";
 
 #[derive(Debug)]
@@ -20,11 +20,11 @@ pub(super) struct ImageExtractor {
     kept: SpillSink,
 }
 
-/// The answer without its large pictures, and these apart.
+/// The response without its large images, and the images.
 #[derive(Debug)]
 pub(super) struct ExtractedImages {
     pub(super) text: Vec<u8>,
-    /// By what stands for it.
+    /// The images by their placeholders.
     pictures: Vec<(String, MediaSource)>,
 }
 
@@ -39,7 +39,7 @@ impl ImageExtractor {
     pub(super) fn new(depot: &Depot) -> Result<Self, Error> {
         let mut secret = [0; 16];
         getrandom::fill(&mut secret).map_err(|_| {
-            let message = "there is no randomness on this machine";
+            let message = "the random number generator of the system failed";
             Error::new(ErrorKind::Internal, Phase::MidStream, message)
         })?;
         let chars = depot.threshold().div_ceil(3).saturating_mul(4);
@@ -68,7 +68,7 @@ impl Write for ImageExtractor {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.lift.push(bytes, &mut self.kept).map_err(broken)?;
         if self.lift.text_bytes() > ANSWER_BYTES_MAX {
-            let message = format!("it is larger than {ANSWER_BYTES_MAX} bytes without its pictures");
+            let message = format!("it is larger than {ANSWER_BYTES_MAX} bytes without its images");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         Ok(bytes.len())
@@ -101,28 +101,28 @@ fn broken(error: LiftError) -> io::Error {
 }
 
 impl ExtractedImages {
-    /// Puts every picture where its stand-in is.
+    /// Replaces the placeholders in the response by the images.
     pub(super) fn place(&self, response: &mut ImageResponse) -> Result<(), Error> {
         let mut placed = 0;
         for media in &mut response.images {
             if let MediaSource::Inline(text) = &media.source
-                && let Some(source) = self.stands_for(text.as_str())
+                && let Some(source) = self.image_for(text.as_str())
             {
                 media.source = source.clone();
                 placed += 1;
             }
         }
         if placed < self.pictures.len() {
-            let message = "the answer has pictures where none belong";
+            let message = "the answer has images in unexpected fields";
             return Err(Error::invalid_response(Phase::MidStream, message));
         }
         Ok(())
     }
 
-    /// The server's own words name large pictures and do not hold them: whether there are any.
+    /// Replaces placeholders in the raw response by media ids; returns whether there were any.
     pub(super) fn name(&self, raw: &mut Value) -> bool {
         match raw {
-            Value::String(text) => match self.stands_for(text) {
+            Value::String(text) => match self.image_for(text) {
                 Some(MediaSource::Stored(ir::media::StoredRef::Handle(held))) => {
                     *text = held.id().uri();
                     true
@@ -139,7 +139,7 @@ impl ExtractedImages {
         }
     }
 
-    fn stands_for(&self, text: &str) -> Option<&MediaSource> {
+    fn image_for(&self, text: &str) -> Option<&MediaSource> {
         let found = self.pictures.iter().find(|(stand_in, _)| stand_in == text);
         found.map(|(_, source)| source)
     }

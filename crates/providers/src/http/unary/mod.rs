@@ -1,11 +1,11 @@
-//! Operations whose answer comes in one piece: embeddings, pictures, transcripts, speech. A request becomes
-//! one call, its answer is read to the end within the limits, and every way to fail ends in one error.
-//! Dropping the future hangs up.
+//! Unary operations: embeddings, images, transcriptions, speech. A request becomes one call, its response is
+//! read completely within the limits, and every failure is one error. Dropping the future closes the
+//! connection.
 
 mod call;
 mod content;
-mod multipart;
 mod image_extractor;
+mod multipart;
 mod response;
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::port::UnaryResponse;
-use ir::adaptation::{Ledger, Component};
+use ir::adaptation::{Component, Ledger};
 use ir::{Error, ErrorKind, Operation, Payload, Phase, Request};
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
@@ -22,12 +22,12 @@ use self::call::{UnaryBody, encode};
 use super::outgoing::Outgoing;
 use super::patch::patch;
 use super::request::traced;
-use super::{HttpOptions, HttpInner, transport_error, models, words};
+use super::{HttpInner, HttpOptions, models, transport_error, words};
 
 pub(super) async fn answer(instance: Arc<HttpInner>, request: Arc<Request>) -> Result<UnaryResponse, Error> {
     let answered = ask(&instance, &request).await;
     answered.map_err(|mut error| {
-        // A server may quote the key that it refuses: nobody gets to read it.
+        // A server may quote the API key in an error message, so the key is redacted.
         if let Some(key) = &instance.options.key {
             error.message = error.message.replace(key.expose_secret(), "(key)");
         }
@@ -44,7 +44,11 @@ async fn ask(instance: &HttpInner, request: &Request) -> Result<UnaryResponse, E
         None => String::from(models::sole_model(instance).await?),
     };
     let Some((dialect, path)) = (vendor.whole)(&request.payload, &model) else {
-        let message = format!("{} cannot do {} here", vendor.kind, request.operation().as_str());
+        let message = format!(
+            "{} does not support {}",
+            vendor.kind,
+            request.operation().as_str()
+        );
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     };
     let mut ledger = Ledger::new(Component::Adapter);
@@ -61,11 +65,16 @@ async fn ask(instance: &HttpInner, request: &Request) -> Result<UnaryResponse, E
         UnaryBody::Form(form) => Outgoing::Form(form.into_body(&mut headers)),
     };
     let outgoing = instance.post(&url, headers, body);
-    let patience =
-        patience(&request.payload, instance).min(deadline.saturating_duration_since(Instant::now()));
-    let reply = match timeout(patience, outgoing).await {
+    let head_timeout =
+        head_timeout(&request.payload, instance).min(deadline.saturating_duration_since(Instant::now()));
+    let reply = match timeout(head_timeout, outgoing).await {
         Ok(answered) => answered?,
-        Err(_) => return Err(transport_error::idle_timeout(Phase::BeforeFirstByte, patience)),
+        Err(_) => {
+            return Err(transport_error::idle_timeout(
+                Phase::BeforeFirstByte,
+                head_timeout,
+            ));
+        }
     };
     let reading = response::UnaryReader {
         dialect,
@@ -85,8 +94,8 @@ async fn ask(instance: &HttpInner, request: &Request) -> Result<UnaryResponse, E
     Ok(answer)
 }
 
-/// How long the server may be silent at first. A picture and a transcript are silent until they are done.
-fn patience(payload: &Payload, instance: &HttpInner) -> Duration {
+/// The timeout of the response head. Images and transcriptions send nothing before they are complete.
+fn head_timeout(payload: &Payload, instance: &HttpInner) -> Duration {
     let timeouts = &instance.options.timeouts;
     match payload {
         Payload::Image(_) | Payload::Transcription(_) => timeouts.total,
@@ -94,18 +103,18 @@ fn patience(payload: &Payload, instance: &HttpInner) -> Duration {
     }
 }
 
-/// The instance's own model, else the one that was asked for, else the usual one; `None` leaves the choice to
-/// the server. No model answers under the name of another.
+/// The configured model, else the requested one, else the default; `None` leaves the choice to the server. No
+/// model answers under the name of another.
 fn bound_model<'a>(request: &'a Request, options: &'a HttpOptions) -> Result<Option<&'a str>, Error> {
     let asked = request.model().filter(|model| !model.is_empty());
     if let (Some(own), Some(asked)) = (&options.model, asked)
         && own != asked
     {
-        let message = format!("back-end {} answers only with {own}", options.name);
+        let message = format!("back-end {} serves only model {own}", options.name);
         return Err(Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message));
     }
-    // What an instance that talks usually talks with is a model for talking.
-    let talks = options.operations.contains(&Operation::ChatCompletions);
-    let usual = options.default_model.as_deref().filter(|_| !talks);
+    // The default model of an instance with chat is a chat model.
+    let has_chat = options.operations.contains(&Operation::ChatCompletions);
+    let usual = options.default_model.as_deref().filter(|_| !has_chat);
     Ok(options.model.as_deref().or(asked).or(usual))
 }

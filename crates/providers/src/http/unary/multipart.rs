@@ -1,5 +1,5 @@
-//! A form with files, as `multipart/form-data`. What is in memory is sent as it is; held media is read while it
-//! is sent, so that no more than a piece of it is ever in memory.
+//! A form with files, as `multipart/form-data`. Content in memory is sent as is; media handles are read while
+//! sending, so that only one piece is in memory.
 
 use std::io;
 
@@ -28,7 +28,7 @@ pub(super) struct FilePart {
 }
 
 impl MultipartBody {
-    /// Lists are written the way that vendors read them: the same name for each member, with `[]` behind it.
+    /// Lists are encoded as vendors expect: the same name for each member, followed by `[]`.
     pub(super) fn of(fields: Map) -> Self {
         let mut form = Self::default();
         for (key, value) in fields {
@@ -48,7 +48,7 @@ impl MultipartBody {
         self.files.push((field, file));
     }
 
-    /// The body, and in `headers` what says how to read it.
+    /// The body; sets the content type in `headers`.
     pub(super) fn into_body(self, headers: &mut HeaderMap) -> Body {
         let boundary = self.boundary();
         let parts = self.into_parts(&boundary);
@@ -60,8 +60,8 @@ impl MultipartBody {
         Body::wrap_stream(stream::iter(parts).flat_map(read))
     }
 
-    /// A line that stands nowhere in the fields: made of their own hash. In files of this length it would have
-    /// to be met by chance.
+    /// A boundary that does not occur in the fields, because it is their hash. In files it could occur only
+    /// by chance.
     fn boundary(&self) -> String {
         let mut hash = Sha256::new();
         for (key, value) in &self.fields {
@@ -104,7 +104,7 @@ impl MultipartBody {
     }
 }
 
-/// A text that cannot leave its place in a header.
+/// Escapes a text for a quoted header parameter.
 fn quoted(text: &str) -> String {
     text.chars()
         .map(|letter| match letter {
@@ -139,7 +139,7 @@ mod tests {
     use ir::media::{MediaHandle, MediaId};
     use serde_json::json;
 
-    use super::{MediaContent, FilePart, MultipartBody, read};
+    use super::{FilePart, MediaContent, MultipartBody, read};
 
     async fn written(form: MultipartBody) -> (u64, String) {
         let parts = form.into_parts("b");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn fields_and_files_are_written_as_a_form() {
+    async fn encodes_fields_and_files_as_multipart() {
         let fields = json!({"model": "m", "n": 2, "list": ["a", "b"], "none": null});
         let mut form = MultipartBody::of(fields.as_object().unwrap().clone());
         form.file("file", file(MediaContent::Inline(Bytes::from_static(b"RIFF"))));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn held_media_is_sent_as_long_as_it_was_announced() {
+    async fn media_handle_is_sent_with_announced_length() {
         let bytes = "x".repeat(3 * MEDIA_CHUNK_BYTES + 7);
         let held = MediaHandle::new(MediaId::new(1), Arc::new(bytes.clone().into_bytes())).unwrap();
         let mut form = MultipartBody::default();

@@ -1,12 +1,12 @@
-//! From a response to an answer. The server's status and type are looked at before its body, and no body is
-//! held beyond its limit. Pictures and sound that are not small go to the depot while they arrive.
+//! Decodes the response of a unary operation. Status and content type are checked before the body, and every
+//! body is limited. Large images and audio are written to the spill store while they arrive.
 
 use std::io::Write;
 use std::time::Duration;
 
 use engine::Depot;
 use engine::port::UnaryResponse;
-use ir::adaptation::{Action, Ledger, Component};
+use ir::adaptation::{Action, Component, Ledger};
 use ir::envelope::{EmbeddingsRequest, EmbeddingsResponse};
 use ir::{Dialect, Error, ErrorKind, Payload, Phase, ResponsePayload, Usage};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use wire::{embeddings, error_body, openai_images, openai_speech, openai_transcriptions};
 
 use super::super::body::{collect, copy_to};
-use super::super::transport_error;
 use super::super::response::HttpResponse;
+use super::super::transport_error;
 use super::image_extractor::ImageExtractor;
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX, MEDIA_ANSWER_BYTES_MAX};
 use crate::spill_error::unkept;
@@ -26,7 +26,7 @@ pub(super) struct UnaryReader<'a> {
     pub(super) idle: Duration,
     pub(super) deadline: Instant,
     pub(super) total: Duration,
-    /// Whether the server's own words are kept.
+    /// Whether the raw response is preserved.
     pub(super) raw: bool,
     pub(super) depot: &'a Depot,
 }
@@ -47,7 +47,7 @@ impl UnaryReader<'_> {
             }
             let sound = self.pour(reply, self.depot.shelf().keep()).await?;
             if sound.size_bytes() == 0 {
-                return Err(Error::invalid_response(Phase::MidStream, "the sound is empty"));
+                return Err(Error::invalid_response(Phase::MidStream, "the audio is empty"));
             }
             let sound = sound.finish().map_err(|error| unkept(&error))?;
             let sound = openai_speech::decode_audio(sound, Some(&kind), speech.format.as_deref());
@@ -77,7 +77,7 @@ impl UnaryReader<'_> {
         let mut answer = answer(ResponsePayload::Image(response), usage);
         if raw.as_mut().is_some_and(|raw| drawn.name(raw)) {
             let mut ledger = Ledger::new(Component::Adapter);
-            let reason = "large pictures stand in the payload; the provider's words name them";
+            let reason = "large images are in the payload; the raw response references them";
             ledger.note("/extra/raw", Action::Replaced, reason);
             answer.adaptations = ledger.into_entries();
         }
@@ -98,10 +98,10 @@ impl UnaryReader<'_> {
                 let usage = response.usage.clone();
                 Ok(answer(ResponsePayload::Transcription(response), usage))
             }
-            // JSON where sound was expected: an error in spite of its status, or nothing that is known.
+            // JSON instead of audio: an error body with a success status, or an unknown response.
             Payload::Speech(_) | Payload::Image(_) | Payload::Chat(_) | Payload::Realtime(_) => {
-                let told = error_body::inside(self.dialect, &value);
-                Err(told.unwrap_or_else(|| transport_error::unexpected_content_type("application/json")))
+                let error = error_body::inside(self.dialect, &value);
+                Err(error.unwrap_or_else(|| transport_error::unexpected_content_type("application/json")))
             }
         }
     }
@@ -128,7 +128,7 @@ impl UnaryReader<'_> {
         poured.map_err(|error| self.timely(error))
     }
 
-    /// Silence at the end of the whole time is the end of the time.
+    /// Reports an idle timeout at the deadline as a total timeout.
     fn timely(&self, error: Error) -> Error {
         match error.kind {
             ErrorKind::Timeout if Instant::now() >= self.deadline => {
@@ -145,7 +145,7 @@ fn parse(text: &[u8]) -> Result<Value, Error> {
     })
 }
 
-/// One vector for each text, at its place. A server that left one out answered something else.
+/// One vector per text, in order of their indexes. A missing vector is an error.
 fn in_order(
     mut response: EmbeddingsResponse,
     asked: &EmbeddingsRequest,
