@@ -1,25 +1,25 @@
-//! One call of a module, whichever transport brought it: the mode is negotiated, a broken stream is
-//! found again, or a run is started. What comes out is a subscription and how to answer with it.
+//! One module call, for all transports: negotiates the mode, then finds an existing run (recovery,
+//! idempotency key) or starts a new one. Returns a subscription and what is needed to write the response.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::run::Warning;
-use engine::{Admission, RunRequest, ReadFrom, RunMode, Permit, Queue, Subscription};
+use engine::{Admission, Permit, Queue, ReadFrom, RunMode, RunRequest, Subscription};
 use futures::FutureExt;
 use module::envelope::ErrorBody;
 use module::{Code, Module};
 use tenancy::Scope;
 
-use crate::limit::Acquire;
-use crate::negotiate::{Downgrade, Negotiated, ModeSignals};
 use crate::idempotency::IdempotencyHeaders;
-use crate::response::ApiError;
+use crate::limit::Acquire;
+use crate::negotiate::{Downgrade, ModeSignals, Negotiated};
 use crate::request::{ExecuteBody, RecoveryRequest};
-use crate::stream_limit::{ClientStreams, StreamPermit};
+use crate::response::ApiError;
 use crate::state::Gateway;
+use crate::stream_limit::{ClientStreams, StreamPermit};
 
-/// A module, an input, and everything that was said about the answer.
+/// A module, its input, and the options of the request.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) client: ClientStreams,
@@ -29,16 +29,16 @@ pub(crate) struct Call {
     pub(crate) repeat: IdempotencyHeaders,
 }
 
-/// A run that can be read.
+/// A started or found run with its subscription.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) subscription: Subscription,
     pub(crate) mode: RunMode,
     pub(crate) downgrade: Option<Downgrade>,
     pub(crate) heartbeat: Duration,
-    /// Streams count against the client until they are dropped.
+    /// A stream permit, held until the response is dropped.
     pub(crate) seat: Option<StreamPermit>,
-    /// The request came before, and nothing was done again.
+    /// The idempotency key matched an earlier request; no new run was started.
     pub(crate) replayed: bool,
 }
 
@@ -74,7 +74,7 @@ impl Call {
                     return Err(ApiError::new(ErrorBody::new(Code::E4013, message)));
                 }
                 None => {
-                    let message = format!("session {} is gone; a new one was started", recovery.session_id);
+                    let message = format!("session {} not found; a new one was started", recovery.session_id);
                     warnings.push(Warning::new(Code::W4013, message));
                 }
             }
@@ -82,7 +82,7 @@ impl Call {
         let repeatable = self.repeat.key_for(&self.module, &self.body, negotiated.mode);
         let tenant = &caller.tenant;
         if let Some(repeatable) = &repeatable {
-            // Before it lines up: what was done already takes nobody's place.
+            // Checked before a run permit is requested: a replay needs none.
             let made = gateway.engine.made(tenant, &caller.client, repeatable).await?;
             if let Some(run) = made {
                 let subscription = gateway.engine.subscribe(tenant, run, ReadFrom::Start).await?;
@@ -114,16 +114,22 @@ impl Call {
         let subscription = gateway.engine.subscribe(tenant, run, ReadFrom::Start).await?;
         if self.repeat.survives_disconnect() && negotiated.mode == RunMode::Sync && !replayed {
             let kept = gateway.engine.subscribe(tenant, run, ReadFrom::Start).await?;
-            // Somebody always listens, so the run goes on when its caller has left.
-            gateway.detached_runs.spawn(async move { drop(kept.terminal_event().await) });
+            // A permanent subscription, so that the run continues when its client disconnects.
+            gateway
+                .detached_runs
+                .spawn(async move { drop(kept.terminal_event().await) });
         }
         let begun = self.begun(subscription, &negotiated, seat);
         Ok(if replayed { begun.replayed() } else { begun })
     }
 
-    /// A place for the run. A stream that has to wait for one begins all the same, and says that it waits; whoever
-    /// wants a whole answer has nothing to be told before it.
-    async fn turn(&self, gateway: &Gateway, mode: RunMode) -> Result<(Option<Permit>, Option<Queue>), ApiError> {
+    /// A permit for the run. A stream that has to wait for one starts anyway and reports that it is queued; a
+    /// synchronous caller waits here.
+    async fn turn(
+        &self,
+        gateway: &Gateway,
+        mode: RunMode,
+    ) -> Result<(Option<Permit>, Option<Queue>), ApiError> {
         match gateway.limiter.try_acquire(&self.client.caller)? {
             Acquire::Ready(turn) => Ok((Some(Permit::new(turn)), None)),
             Acquire::Queued(wait) if mode == RunMode::Stream => {
@@ -142,7 +148,7 @@ impl Call {
         gateway.stream_limiter.acquire(&self.client, max)
     }
 
-    /// The rest of a run, if there is such a run of this module.
+    /// Subscribes behind the last received chunk, if the run exists and is of this module.
     async fn resume(
         &self,
         gateway: &Gateway,
@@ -161,7 +167,12 @@ impl Call {
         Ok(Some(gateway.engine.subscribe(tenant, run, from).await?))
     }
 
-    fn begun(&self, subscription: Subscription, negotiated: &Negotiated, seat: Option<StreamPermit>) -> Begun {
+    fn begun(
+        &self,
+        subscription: Subscription,
+        negotiated: &Negotiated,
+        seat: Option<StreamPermit>,
+    ) -> Begun {
         Begun {
             subscription,
             mode: negotiated.mode,
@@ -173,7 +184,7 @@ impl Call {
     }
 }
 
-/// How long a stream may be silent; a module that says 0 wants no signs of life.
+/// Interval between heartbeats of a stream; 0 in the manifest turns heartbeats off.
 pub(crate) fn heartbeat(module: &Module) -> Duration {
     match module.manifest.response.heartbeat_interval_ms {
         0 => Duration::MAX,

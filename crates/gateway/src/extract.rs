@@ -1,5 +1,4 @@
-//! Parts of a request, taken out so that what does not fit is refused with an envelope like anything
-//! else.
+//! Extractors whose rejections are envelopes, like all other errors.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
@@ -9,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::response::ApiError;
 
-/// The one parameter in the path.
+/// The single path parameter.
 #[derive(Debug)]
 pub(crate) struct PathName(pub(crate) String);
 
@@ -23,11 +22,11 @@ impl<S: Send + Sync> FromRequestParts<S> for PathName {
             .and_then(|params| params.iter().next().map(|(_, value)| String::from(value)));
         found
             .map(Self)
-            .ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4009, "the path holds what is not text")))
+            .ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4009, "the path is not valid text")))
     }
 }
 
-/// What stands behind the question mark.
+/// The query string.
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 

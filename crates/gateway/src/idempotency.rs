@@ -1,21 +1,20 @@
-//! Requests that come again. A client that lost the answer sends the same request with the same
-//! `Idempotency-Key` and gets the answer of the run that was made the first time, running or not. The name
-//! stands in the run's own row, written in the step that makes the run; so two requests cannot both win,
-//! and a restart forgets nothing.
+//! Idempotent requests: a client that lost the response sends the request again with the same
+//! `Idempotency-Key` and gets the response of the first run, running or ended. The key is stored in the row
+//! of the run, in the same transaction, so two requests cannot both start a run, and a restart loses no key.
 
 use axum::http::HeaderMap;
-use engine::{RunMode, Repeatable};
+use engine::{Repeatable, RunMode};
 use module::envelope::ErrorBody;
 use module::{Code, Module};
 use sha2::{Digest, Sha256};
 
 use crate::limits;
-use crate::response::ApiError;
 use crate::request::{ExecuteBody, RequestOptions};
+use crate::response::ApiError;
 
 pub(crate) const REPLAYED_HEADER: &str = "idempotency-replayed";
 
-/// What a request says about coming again.
+/// Headers of a request about repetition and resumption.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IdempotencyHeaders {
     key: Option<String>,
@@ -32,7 +31,7 @@ impl IdempotencyHeaders {
         Ok(Self { resumable, ..once })
     }
 
-    /// Under this name, once.
+    /// Validates a key.
     pub(crate) fn from_key(name: &str) -> Result<Self, ApiError> {
         let key = name.trim();
         if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES_MAX {
@@ -48,19 +47,19 @@ impl IdempotencyHeaders {
         })
     }
 
-    /// Whether the caller may come back for the rest of a stream.
+    /// Whether the stream can be resumed.
     pub(crate) fn resumable(&self) -> bool {
         self.resumable
     }
 
-    /// Whether the answer is wanted even if its caller leaves.
+    /// Whether the run continues when its client disconnects.
     pub(crate) fn survives_disconnect(&self) -> bool {
         self.resumable || self.key.is_some()
     }
 
     pub(crate) fn key_for(&self, module: &Module, body: &ExecuteBody, mode: RunMode) -> Option<Repeatable> {
         let key = self.key.clone()?;
-        // Not the trace: a second try is a span of its own.
+        // The trace is not part of the fingerprint: a second request is another span.
         let RequestOptions {
             response_mode: _,
             chunk_type,

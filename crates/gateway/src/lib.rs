@@ -1,29 +1,29 @@
-//! The edge: modules as resources, as tools of MCP hosts, and runs as streams. It parses and negotiates, makes one call into
-//! the engine, and frames what comes back; it renders no chunk and decides nothing about a run. This
-//! crate must not know back-ends or storage.
+//! HTTP server, MCP server and WebSocket in front of the engine. It parses and negotiates requests, makes one
+//! call to the engine and frames the result; it renders no chunk and does not decide anything about a run.
+//! This crate must not know back-ends or storage.
 
 mod auth;
 mod call;
-mod middleware;
-mod inference;
+mod endpoint;
 mod extract;
 mod framing;
 mod headers;
+mod idempotency;
+mod inference;
 mod limit;
 pub mod limits;
 mod mcp;
 mod metrics;
+mod middleware;
 mod negotiate;
-mod idempotency;
-mod endpoint;
 mod origin;
-mod response;
 mod request;
+mod response;
 mod route;
-mod stream_limit;
 mod server;
 mod settings;
 mod state;
+mod stream_limit;
 mod streaming;
 mod trace;
 mod ws;

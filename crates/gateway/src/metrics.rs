@@ -1,5 +1,5 @@
-//! Figures for Prometheus. Labels are the server's own words (routes, methods, statuses), never what a
-//! client sent, so that their number is bounded.
+//! Prometheus metrics. Label values are defined by the server (routes, methods, statuses), never sent by a
+//! client, so their number is bounded.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use prometheus_client::registry::Registry;
 
 use crate::state::Gateway;
 
-/// Seconds; a model's answer takes from one to a hundred of them.
+/// In seconds; a model typically responds after 1 to 100 s.
 const BUCKETS: [f64; 12] = [
     0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
@@ -74,12 +74,12 @@ impl Metrics {
     fn registered(mut self) -> Self {
         let registry = &mut self.registry;
         let requests = self.requests.clone();
-        registry.register("cogn_http_requests", "Requests that were answered", requests);
+        registry.register("cogn_http_requests", "Requests answered", requests);
         let seconds = self.seconds.clone();
-        let help = "Time from a request to the head of its answer, in seconds";
+        let help = "Time from request to response headers, in seconds";
         registry.register("cogn_http_request_seconds", help, seconds);
         let reloads = self.reloads.clone();
-        let help = "Times that modules and configuration were read again";
+        let help = "Reloads of modules and configuration";
         registry.register("cogn_reloads", help, reloads);
         for (name, help, gauge) in [
             ("cogn_runs_running", "Runs in progress", &self.runs),
@@ -91,11 +91,7 @@ impl Metrics {
             registry.register(name, help, gauge.clone());
         }
         let bytes = self.stream_bytes.clone();
-        registry.register(
-            "cogn_stream_bytes",
-            "Bytes of streams that were handed out",
-            bytes,
-        );
+        registry.register("cogn_stream_bytes", "Bytes sent on streams", bytes);
         self
     }
 
@@ -104,7 +100,7 @@ impl Metrics {
         self.reloads.get_or_create(&ReloadLabel { outcome }).inc();
     }
 
-    /// The figures of this moment as text.
+    /// All metrics in the text format.
     pub(crate) fn render(&self, gateway: &Gateway) -> String {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.runs.set(count(gateway.engine.running()));
@@ -116,7 +112,7 @@ impl Metrics {
     }
 }
 
-/// A request, counted by the route that takes it.
+/// A request in progress, counted under its route.
 #[derive(Debug)]
 pub(crate) struct RequestTimer {
     route: String,
@@ -148,7 +144,7 @@ impl RequestTimer {
     }
 }
 
-/// Methods are a client's to invent.
+/// A client may send any method name.
 fn method(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",

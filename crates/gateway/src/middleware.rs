@@ -1,6 +1,6 @@
-//! What every request passes before a handler and behind it, in one layer: it is counted, browsers get their answers,
-//! pages from elsewhere are refused, the caller is found, and a refusal is told in the words of whoever asked. One
-//! layer rather than five: each would copy the whole router for every request.
+//! Middleware of all requests, in one layer: metrics, CORS, origin check, authentication, and errors encoded
+//! for the dialect of the client. One layer instead of five, because each would clone the router for every
+//! request.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ impl MiddlewareState {
 
 pub(crate) async fn handle(State(door): State<MiddlewareState>, request: Request, next: Next) -> Response {
     let MiddlewareState { gateway, cors } = door;
-    let visit = metrics::RequestTimer::begin(&request);
-    // Where no page from elsewhere is let in, only the question whether one would be has an answer of its own.
+    let timer = metrics::RequestTimer::begin(&request);
+    // Without allowed origins, only preflight requests need the CORS layer.
     let response = if gateway.settings().cors_origins.is_empty() && request.method() != Method::OPTIONS {
         answer(&gateway, request, next).await
     } else {
@@ -44,11 +44,11 @@ pub(crate) async fn handle(State(door): State<MiddlewareState>, request: Request
             let (gateway, next) = (gateway.clone(), next.clone());
             async move { Ok::<_, Infallible>(answer(&gateway, request, next).await) }
         });
-        // In a box: others do not carry its room.
+        // Boxed: large future.
         let Ok(response) = cors.layer(inside).oneshot(request).boxed().await;
         response
     };
-    visit.end(&gateway.metrics, &response);
+    timer.end(&gateway.metrics, &response);
     response
 }
 

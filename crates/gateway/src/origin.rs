@@ -1,6 +1,6 @@
-//! Which pages and names may reach the server. A browser lets any page send requests to a server on the
-//! same machine and hides only the answers; so a page that is not allowed is refused before anything
-//! runs, and a server on loopback answers only to names that are its own.
+//! Origin and host checks. A browser lets any page send requests to a server on the same machine and hides
+//! only the responses; so a request of a page that is not allowed is refused before anything runs, and a
+//! server on loopback accepts only its own host names.
 
 use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, request};
@@ -9,13 +9,13 @@ use module::envelope::ErrorBody;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use crate::headers;
-use crate::mcp;
 use crate::idempotency::REPLAYED_HEADER;
+use crate::mcp;
 use crate::response::ApiError;
 use crate::settings::Settings;
 use crate::state::Gateway;
 
-/// Headers that pages may send beyond the usual ones.
+/// Request headers that pages may send beyond the usual ones.
 const REQUEST_HEADERS: [&str; 32] = [
     "anthropic-beta",
     "anthropic-dangerous-direct-browser-access",
@@ -51,7 +51,7 @@ const REQUEST_HEADERS: [&str; 32] = [
     "x-stainless-timeout",
 ];
 
-/// Answers the questions of browsers, by the settings of the moment.
+/// Answers preflight requests from the current settings.
 pub(crate) fn cors(gateway: Gateway) -> CorsLayer {
     let allowed = move |origin: &HeaderValue, _: &request::Parts| is_listed(origin, &gateway.settings());
     let mut headers: Vec<HeaderName> = REQUEST_HEADERS.into_iter().map(HeaderName::from_static).collect();
@@ -70,14 +70,14 @@ pub(crate) fn cors(gateway: Gateway) -> CorsLayer {
         .max_age(std::time::Duration::from_secs(600))
 }
 
-/// Headers of answers that pages may read.
+/// Response headers that pages may read.
 fn exposed() -> Vec<HeaderName> {
     let others = [REPLAYED_HEADER, mcp::SESSION, "traceparent"];
     let named = headers::OF_ANSWERS.into_iter().chain(others);
     named.map(HeaderName::from_static).chain([RETRY_AFTER]).collect()
 }
 
-/// Lets through what is not from a page elsewhere.
+/// Refuses requests with an unknown host or from an origin that is not allowed.
 pub(crate) fn admit(headers: &HeaderMap, uri: &Uri, settings: &Settings) -> Result<(), ApiError> {
     let host = host(headers, uri);
     if !settings.hosts.is_empty() {
@@ -86,12 +86,12 @@ pub(crate) fn admit(headers: &HeaderMap, uri: &Uri, settings: &Settings) -> Resu
             .hosts
             .iter()
             .any(|known| known.eq_ignore_ascii_case(name));
-        // A request without a host is a tool's, not a browser's.
+        // A request without a host is not from a browser.
         if host.is_some() && !known {
-            let body = ErrorBody::new(Code::E4007, format!("this server is not called `{name}`"));
-            return Err(ApiError::new(
-                body.suggest("call it by its address, or add the name to server.hosts"),
-            ));
+            let body = ErrorBody::new(Code::E4007, format!("host `{name}` is not allowed"));
+            return Err(ApiError::new(body.suggest(
+                "use the address of the server, or add the name to server.hosts",
+            )));
         }
     }
     let Some(origin) = headers.get(ORIGIN) else {
@@ -106,7 +106,7 @@ pub(crate) fn admit(headers: &HeaderMap, uri: &Uri, settings: &Settings) -> Resu
     if own || is_listed(origin, settings) {
         return Ok(());
     }
-    let body = ErrorBody::new(Code::E4007, "pages from this origin may not call this server");
+    let body = ErrorBody::new(Code::E4007, "this origin is not allowed");
     Err(ApiError::new(
         body.suggest("add the origin to server.cors_origins"),
     ))
@@ -119,13 +119,13 @@ fn is_listed(origin: &HeaderValue, settings: &Settings) -> bool {
         .any(|listed| listed == "*" || listed.as_bytes() == origin.as_bytes())
 }
 
-/// HTTP/1 names the host in a header, HTTP/2 in the address of the request.
+/// HTTP/1 sends the host in a header, HTTP/2 in the request target.
 fn host<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
     let header = headers.get(HOST).and_then(|value| value.to_str().ok());
     header.or_else(|| uri.authority().map(axum::http::uri::Authority::as_str))
 }
 
-/// A host without its port.
+/// The host without its port.
 fn name_of(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -143,7 +143,7 @@ mod tests {
     use crate::settings::Settings;
     use axum::http::{HeaderMap, HeaderValue, Uri};
 
-    /// Every header of our own that is named in this crate's sources, whatever case it is written in.
+    /// Every header of this server named in the sources of this crate, in any case.
     fn named_in(folder: &Path, names: &mut BTreeSet<String>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn every_header_of_our_own_can_be_sent_or_read_by_pages() {
+    fn every_own_header_is_allowed_or_exposed_in_cors() {
         let mut names = BTreeSet::new();
         named_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut names);
         assert!(names.len() > 10, "{names:?}");
@@ -177,7 +177,7 @@ mod tests {
                 "{name} belongs to OF_ANSWERS or to REQUEST_HEADERS, and to one of them"
             );
         }
-        // And the other way round: no answer is said to carry what nobody writes.
+        // The reverse: every exposed header is used.
         for name in crate::headers::OF_ANSWERS {
             assert!(names.contains(name), "{name}");
         }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_names_are_let_in_as_the_settings_say() {
+    fn admits_configured_origins_and_hosts() {
         let open = Settings::default();
         let closed = Settings {
             cors_origins: vec![String::from("https://app.example")],
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_not_part_of_names() {
+    fn host_name_excludes_port() {
         for (host, name) in [
             ("a:80", "a"),
             ("a", "a"),

@@ -1,4 +1,4 @@
-//! Whole answers. Every body is an envelope, and its code decides the status.
+//! Envelope responses. Every body is an envelope, and its code determines the status.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use axum::Json;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::port::{JournalError, EncodedEvent};
+use engine::port::{EncodedEvent, JournalError};
 use engine::run::{envelope, envelope_text};
 use ir::RunId;
 use module::code;
-use module::envelope::{EnvelopeBody, Envelope, ErrorBody, Meta, Risk};
+use module::envelope::{Envelope, EnvelopeBody, ErrorBody, Meta, Risk};
 use serde_json::{Map, Value};
 
 use crate::headers::SESSION_HEADER;
 
-/// Why a request gets no answer of its own. Handlers return it with `?`.
+/// An error of a request. Handlers return it with `?`.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     body: Box<ErrorBody>,
@@ -30,7 +30,7 @@ impl ApiError {
         }
     }
 
-    /// With another status than the code's own.
+    /// With another status than that of the code.
     pub(crate) fn with_status(body: ErrorBody, status: StatusCode) -> Self {
         Self {
             body: Box::new(body),
@@ -53,7 +53,7 @@ impl ApiError {
     }
 }
 
-/// What a response refuses, for those who tell it in other words than an envelope's.
+/// The error of a response, for layers that encode it in another format than an envelope.
 #[derive(Clone, Debug)]
 pub(crate) struct ErrorExtension(pub(crate) Arc<ErrorBody>);
 
@@ -91,7 +91,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The envelope of a run that has ended, from its last event. That of a good one is text already.
+/// The envelope of an ended run, from its terminal event. A successful one is already JSON text.
 pub(crate) fn run(run: RunId, last: &EncodedEvent) -> Response {
     let mut response = match envelope_text(last) {
         Some(text) => {
@@ -111,8 +111,7 @@ pub(crate) fn run(run: RunId, last: &EncodedEvent) -> Response {
     response
 }
 
-/// An envelope as a response. Proxies and clients that know no envelopes learn from the header when to
-/// come back.
+/// An envelope as a response, with `Retry-After` for clients that do not parse envelopes.
 fn envelope_response(status: StatusCode, envelope: Value) -> Response {
     let pause_ms = envelope
         .pointer("/error/details/retry_after_ms")
@@ -125,7 +124,7 @@ fn envelope_response(status: StatusCode, envelope: Value) -> Response {
     response
 }
 
-/// A resource of the server itself, told with certainty.
+/// A resource of the server itself, with confidence 1.
 pub(crate) fn resource(explain: &str, data: Value) -> Response {
     Json(record(explain, data)).into_response()
 }

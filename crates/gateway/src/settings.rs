@@ -1,5 +1,4 @@
-//! What the person who runs a server may turn. All of it can change while the server runs, except where
-//! it says otherwise.
+//! Settings of a server. All of them can change while it runs, unless noted otherwise.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,39 +7,39 @@ use crate::limits;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Pages from these origins may call; `*` is any.
+    /// Allowed origins; `*` is any.
     pub cors_origins: Vec<String>,
-    /// Names under which the server may be called. Empty is any, which is safe only where callers must
-    /// show a key: a page elsewhere can make its own name lead to a loopback address.
+    /// Allowed host names. Empty allows any, which is safe only where callers must authenticate: a page can
+    /// resolve its own name to a loopback address.
     pub hosts: Vec<String>,
-    /// Streams that one client may have open.
+    /// Most open streams per client.
     pub streams_per_client_max: usize,
-    /// Connections at a time; more wait. Fixed at the start.
+    /// Most open connections; further ones wait. Fixed at start.
     pub connections_max: usize,
-    /// For the headers of a request, and between two requests of a connection. Fixed at the start.
+    /// Timeout for request headers and for idle connections. Fixed at start.
     pub header_read: Duration,
-    /// For the body of a request.
+    /// Timeout for a request body.
     pub body_read: Duration,
-    /// How long a reader may take nothing. Fixed at the start.
+    /// Time without write progress after which a connection is closed. Fixed at start.
     pub write_stall: Duration,
-    /// How long runs may go on after the server was told to stop.
+    /// Time for runs to end after the server was asked to stop.
     pub drain: Duration,
-    /// Whether a canonical request may ask for what the provider said, word for word.
+    /// Whether a canonical request may request the raw response of the provider.
     pub raw_answers: bool,
-    /// Whether a canonical request may change the body that is sent to a back-end.
+    /// Whether a canonical request may patch the body that is sent to a back-end.
     pub request_patches: bool,
-    /// Names that vendors' clients may ask for in place of a model's own.
+    /// Aliases of models for clients of vendor APIs.
     pub aliases: BTreeMap<String, Alias>,
-    /// Whether a person is asked before an MCP host runs a module that may act on the world.
+    /// Whether a person must confirm a call of an MCP host to a module with side effects.
     pub mcp_confirm: bool,
 }
 
-/// What a name stands for.
+/// Target of an alias.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alias {
     /// A model, or a module as `module:NAME`.
     pub model: String,
-    /// The only back-end that may answer.
+    /// The only back-end that may be called.
     pub backend: Option<String>,
 }
 

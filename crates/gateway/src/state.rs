@@ -1,4 +1,4 @@
-//! What every handler can reach.
+//! Shared state of all handlers.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -17,10 +17,10 @@ use crate::limits;
 use crate::metrics::Metrics;
 use crate::response::ApiError;
 use crate::route::Description;
-use crate::stream_limit::StreamLimiter;
 use crate::settings::Settings;
+use crate::stream_limit::StreamLimiter;
 
-/// One handle: every request passes it on a few times.
+/// A single `Arc`, because every request clones it several times.
 #[derive(Clone, Debug)]
 pub struct Gateway(Arc<GatewayInner>);
 
@@ -30,21 +30,21 @@ pub struct GatewayInner {
     auth: RwLock<Arc<Auth>>,
     pub(crate) tickets: Arc<Tickets>,
     pub(crate) limiter: Arc<Limiter>,
-    /// Where one can look back; a server without a journal of its own has none.
+    /// Past runs; absent without a journal.
     archive: OnceLock<Arc<dyn Archive>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stream_limiter: Arc<StreamLimiter>,
     pub(crate) description: Arc<Description>,
     settings: RwLock<Arc<Settings>>,
-    /// The server was told to stop.
+    /// Shutdown was requested.
     pub(crate) stopping: CancellationToken,
-    /// Runs are done or left to the next server; nothing more will be said to anyone.
+    /// Runs have ended or are left for recovery; no more events are sent.
     pub(crate) ended: CancellationToken,
-    /// WebSockets, and what watches for sessions of MCP, outlive the requests that opened them.
+    /// WebSockets and MCP session watchers, which outlive the requests that opened them.
     pub(crate) sockets: TaskTracker,
-    /// Forms with files that lie here at a time.
+    /// Permits for multipart forms in memory.
     pub(crate) multipart_permits: Arc<Semaphore>,
-    /// Whole answers that are kept for callers who will ask again.
+    /// Runs whose client may disconnect and request the response again.
     pub(crate) detached_runs: TaskTracker,
 }
 
@@ -57,7 +57,7 @@ impl Deref for Gateway {
 }
 
 impl Gateway {
-    /// For anyone who can reach it, until [`Gateway::with_auth`] says otherwise.
+    /// Without authentication, until [`Gateway::with_auth`] is called.
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Self {
         Self(Arc::new(GatewayInner {
             auth: RwLock::new(Arc::new(Auth::open(engine.clock().clone()))),
@@ -83,21 +83,21 @@ impl Gateway {
         self
     }
 
-    /// From the next request on, and from the next message of those who have a WebSocket.
+    /// Applies from the next request, and from the next message on open WebSockets.
     pub fn replace_auth(&self, auth: Auth) {
         let mut place = self.auth.write().unwrap_or_else(PoisonError::into_inner);
         auth.inherit_caches(&place);
         *place = Arc::new(auth);
     }
 
-    /// How callers are known at this moment.
+    /// The current authentication.
     pub(crate) fn auth(&self) -> Arc<Auth> {
         self.auth.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     #[must_use]
     pub fn with_archive(self, archive: Arc<dyn Archive>) -> Self {
-        // Whoever was first stays.
+        // The first archive is kept.
         self.archive.set(archive).ok();
         self
     }
@@ -108,29 +108,29 @@ impl Gateway {
         self
     }
 
-    /// From now on; runs in progress keep their places.
+    /// Applies immediately; running runs keep their permits.
     pub fn replace_capacity(&self, capacity: Capacity) {
         self.limiter.resize(capacity);
     }
 
     pub(crate) fn archive(&self) -> Result<&Arc<dyn Archive>, ApiError> {
         let archive = self.archive.get();
-        archive.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4012, "this server keeps no journal")))
+        archive.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4012, "this server has no journal")))
     }
 
-    /// The settings of this moment.
+    /// The current settings.
     pub fn settings(&self) -> Arc<Settings> {
         let settings = self.settings.read();
         settings.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// From the next request on.
+    /// Applies from the next request.
     pub fn replace_settings(&self, settings: Settings) {
         let mut place = self.settings.write().unwrap_or_else(PoisonError::into_inner);
         *place = Arc::new(settings);
     }
 
-    /// Says in the figures that the configuration was read again, and whether it was taken.
+    /// Counts a reload of the configuration and whether it succeeded.
     pub fn note_reload(&self, taken: bool) {
         self.metrics.reloaded(taken);
     }

@@ -1,5 +1,4 @@
-//! How many streams each client has open. A seat is taken before a stream begins and given back when it
-//! is dropped, however that comes about.
+//! Open streams per client. A permit is acquired before a stream starts and released on drop.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,14 +14,14 @@ use tenancy::Caller;
 use crate::auth::AuthenticatedCaller;
 use crate::response::ApiError;
 
-/// Who asks.
+/// The authenticated caller and the key of its limits.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientStreams {
     pub(crate) caller: Arc<Caller>,
     name: ClientKey,
 }
 
-/// What streams are counted under.
+/// Key under which streams are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum ClientKey {
     Address(IpAddr),
@@ -39,7 +38,7 @@ impl fmt::Display for ClientKey {
 }
 
 impl ClientStreams {
-    /// Counted by its credentials; by the address that the request came from, where there are none.
+    /// Counted by credentials, or by remote address if there are none.
     pub(crate) fn of(extensions: &Extensions) -> Result<Self, ApiError> {
         let AuthenticatedCaller(caller) = AuthenticatedCaller::of(extensions)?;
         let address = extensions.get::<ConnectInfo<SocketAddr>>();
@@ -50,7 +49,7 @@ impl ClientStreams {
         Ok(Self { caller, name })
     }
 
-    /// The one who started this process and talks to it through a pipe.
+    /// The local user who started this process, connected through a pipe.
     pub(crate) fn local_process() -> Self {
         let caller = Caller::local();
         Self {
@@ -59,7 +58,7 @@ impl ClientStreams {
         }
     }
 
-    /// What belongs to this client and to nobody else is kept under this.
+    /// Key of data that belongs to this client only.
     pub(crate) fn owner(&self) -> String {
         format!("{}/{}", self.caller.tenant, self.name)
     }
@@ -68,7 +67,7 @@ impl ClientStreams {
 #[derive(Debug, Default)]
 pub(crate) struct StreamLimiter(Mutex<HashMap<ClientKey, usize>>);
 
-/// One open stream.
+/// Permit for one open stream.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
     seats: Arc<StreamLimiter>,
@@ -76,7 +75,11 @@ pub(crate) struct StreamPermit {
 }
 
 impl StreamLimiter {
-    pub(crate) fn acquire(self: &Arc<Self>, client: &ClientStreams, max: usize) -> Result<StreamPermit, ApiError> {
+    pub(crate) fn acquire(
+        self: &Arc<Self>,
+        client: &ClientStreams,
+        max: usize,
+    ) -> Result<StreamPermit, ApiError> {
         let mut taken = self.lock();
         let count = taken.get(&client.name).copied().unwrap_or_default();
         if count >= max {
@@ -95,7 +98,7 @@ impl StreamLimiter {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ClientKey, usize>> {
-        // No code panics while it holds the lock, so a poisoned map is still whole.
+        // No code panics while it holds the lock, so a poisoned map is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

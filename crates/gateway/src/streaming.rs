@@ -1,5 +1,5 @@
-//! A subscription as a response body: framed, with a sign of life in every silence. When the reader
-//! goes, the body is dropped, and with it the subscription; the run hears of that and of nothing else.
+//! A subscription as a response body: framed events, with heartbeats in between. When the client disconnects,
+//! the body and with it the subscription are dropped; the run is not affected otherwise.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use engine::Subscription;
-use engine::port::{EventKind, EncodedEvent};
+use engine::port::{EncodedEvent, EventKind};
 use futures::stream;
 use module::envelope::Envelope;
 use module::stream::Chunk;
@@ -19,23 +19,23 @@ use crate::framing::Framing;
 use crate::headers::SESSION_HEADER;
 use crate::limits;
 use crate::metrics::Metrics;
-use crate::stream_limit::StreamPermit;
 use crate::state::Gateway;
+use crate::stream_limit::StreamPermit;
 
 struct EventBody {
     subscription: Subscription,
     framing: Framing,
     heartbeat: Duration,
-    /// What came before the headers were sent.
+    /// Events received before the headers were sent.
     first: Option<Heard>,
     ended: bool,
     open: OpenStream,
 }
 
-/// What a subscription says; nothing at its end.
+/// The next events of a subscription; `None` at its end.
 type Heard = Result<Option<Vec<EncodedEvent>>, engine::Error>;
 
-/// An open stream in the figures, and in what its client may have.
+/// Counts an open stream in the metrics and holds its permit.
 pub(crate) struct OpenStream {
     metrics: Arc<Metrics>,
     _seat: Option<StreamPermit>,
@@ -50,7 +50,7 @@ impl OpenStream {
         }
     }
 
-    /// So many bytes were handed out.
+    /// Counts sent bytes.
     pub(crate) fn count(&self, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.metrics.stream_bytes.inc_by(bytes);
@@ -63,7 +63,7 @@ impl Drop for OpenStream {
     }
 }
 
-/// The first events share a write with the headers, if they come soon.
+/// The first events share a write with the headers if they arrive within `FIRST_EVENT_WAIT`.
 pub(crate) async fn response(
     gateway: &Gateway,
     mut subscription: Subscription,
@@ -88,12 +88,12 @@ pub(crate) async fn response(
     (headers, Body::from_stream(stream::unfold(reader, next))).into_response()
 }
 
-/// The headers of any stream.
+/// Response headers of every stream.
 pub(crate) fn head(framing: Framing) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(framing.content_type()));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Proxies that gather responses would hold chunks back.
+    // Turns off response buffering in proxies.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     headers
 }
@@ -120,7 +120,7 @@ async fn next(mut reader: EventBody) -> Option<(Result<Bytes, Infallible>, Event
     Some((Ok(bytes), reader))
 }
 
-/// A stream that cannot go on says so; it never just falls silent.
+/// The terminal event of a stream whose subscription failed.
 pub(crate) fn last_word(run: &str, error: engine::Error) -> EncodedEvent {
     let chunk = Chunk::ending(run, Envelope::failure(error.into_body()), None, None);
     EncodedEvent {

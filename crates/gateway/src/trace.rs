@@ -1,5 +1,5 @@
-//! The caller's trace: taken from `traceparent`, and given back as the place of the run in it. What is no
-//! trace context is no trace; it never fails a request.
+//! Trace context of the caller: read from `traceparent` and returned as the span of the run. An invalid value
+//! is ignored; it never fails a request.
 
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
@@ -13,7 +13,7 @@ pub(crate) fn of(headers: &HeaderMap) -> Option<TraceContext> {
     headers.get(HEADER)?.to_str().ok()?.trim().parse().ok()
 }
 
-/// With the run's own place in the caller's trace.
+/// Adds the span of the run in the trace of the caller.
 pub(crate) fn write_header(response: Response, trace: Option<TraceContext>) -> Response {
     let session = response.headers().get(SESSION_HEADER);
     let run = session.and_then(|value| value.to_str().ok()?.parse::<RunId>().ok());
@@ -23,7 +23,7 @@ pub(crate) fn write_header(response: Response, trace: Option<TraceContext>) -> R
     }
 }
 
-/// The same for a run that is known.
+/// The same for a known run.
 pub(crate) fn write_run_header(mut response: Response, trace: Option<TraceContext>, run: RunId) -> Response {
     if let Some(trace) = trace
         && let Ok(value) = HeaderValue::from_str(&trace.child(run.seed()).to_string())

@@ -1,5 +1,5 @@
-//! What a request shows of its sender: nothing, a key, or a signed token. Which of the last two it is can
-//! be seen from its form, so both go into the same header.
+//! Credentials of a request: none, a key, or a signed token. Keys and tokens differ in form, so both are
+//! accepted in the same header.
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -9,15 +9,15 @@ use tenancy::Secret;
 use crate::limits;
 
 #[derive(Debug)]
-pub(super) enum Credential {
+pub(super) enum RequestCredential {
     None,
     Key(Secret),
     Token(SecretString),
-    /// Something is shown, and it is neither.
+    /// Present, but neither.
     Unreadable,
 }
 
-impl Credential {
+impl RequestCredential {
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let (authorization, api_key) = (headers.get(AUTHORIZATION), headers.get("x-api-key"));
         let shown = match (authorization, api_key) {

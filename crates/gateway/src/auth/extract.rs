@@ -1,4 +1,4 @@
-//! The caller as a part of a request.
+//! Extractor of the authenticated caller.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tenancy::Caller;
 
 use crate::response::ApiError;
 
-/// Whoever makes the request. Where nobody was identified there is no answer.
+/// The caller of the request. Rejects the request if authentication was skipped.
 #[derive(Clone, Debug)]
 pub(crate) struct AuthenticatedCaller(pub(crate) Arc<Caller>);
 
@@ -27,7 +27,7 @@ impl AuthenticatedCaller {
     pub(crate) fn of(extensions: &Extensions) -> Result<Self, ApiError> {
         let caller = extensions.get::<Self>().cloned();
         caller.ok_or_else(|| {
-            let body = ErrorBody::new(Code::E4007, "nobody was identified");
+            let body = ErrorBody::new(Code::E4007, "not authenticated");
             ApiError::with_status(body, StatusCode::UNAUTHORIZED)
         })
     }

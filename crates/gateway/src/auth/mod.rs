@@ -1,5 +1,5 @@
-//! Who calls. Every path but a few public ones is closed until a caller is known; a handler that forgets
-//! to ask finds no caller and fails. What a caller may do is `tenancy`'s to say.
+//! Authentication. Every path except a few public ones requires a caller; a handler that forgets the check
+//! finds no caller and fails. Authorization is defined in `tenancy`.
 
 mod credential;
 mod extract;
@@ -14,10 +14,10 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use engine::port::Clock;
 use module::Code;
 use module::envelope::ErrorBody;
-use tenancy::{Caller, Denial, KeyError, KeyStore, Credential};
+use tenancy::{Caller, Credential, Denial, KeyError, KeyStore};
 use tracing::error;
 
-use self::credential::Credential;
+use self::credential::RequestCredential;
 use self::keys::KeyCache;
 use crate::response::ApiError;
 use crate::state::Gateway;
@@ -26,10 +26,10 @@ pub(crate) use extract::AuthenticatedCaller;
 pub(crate) use ticket::{TicketScope, Tickets};
 pub use token::{Algorithm, TokenVerifier};
 
-/// What can be asked without credentials: whether the server lives, and what it offers.
+/// Paths without authentication: health and API description.
 const PUBLIC: [&str; 4] = ["/healthz", "/readyz", "/openapi.json", "/docs"];
 
-/// How callers are known.
+/// Authentication methods of a server.
 #[derive(Debug)]
 pub struct Auth {
     required: bool,
@@ -39,8 +39,8 @@ pub struct Auth {
 }
 
 impl Auth {
-    /// Nobody has to say who they are; everyone is the one local user. Many clients cannot but show something: what is not
-    /// of our making is passed over, and what is must be good.
+    /// No authentication: every caller is the local user. Many clients always send some key, so unknown
+    /// credentials are ignored; keys and tokens in the format of this server must be valid.
     pub fn open(clock: Arc<dyn Clock>) -> Self {
         Self {
             required: false,
@@ -68,45 +68,46 @@ impl Auth {
         self
     }
 
-    /// Takes the place of another. What was fetched stays good while it is fetched again.
+    /// Takes over the key sets of the previous configuration; they stay valid until they have been fetched
+    /// again.
     pub(crate) fn inherit_caches(&self, other: &Self) {
         if let (Some(tokens), Some(old)) = (&self.tokens, &other.tokens) {
             tokens.inherit(old);
         }
     }
 
-    /// Whether nothing is answered without credentials.
+    /// Whether credentials are required.
     pub fn is_required(&self) -> bool {
         self.required
     }
 
     async fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
         let open = !self.required;
-        let caller = match Credential::of(headers) {
-            Credential::None if !open => {
-                return Err(unknown("this server answers only to those it knows"));
+        let caller = match RequestCredential::of(headers) {
+            RequestCredential::None if !open => {
+                return Err(unknown("this server requires credentials"));
             }
-            Credential::None => return Ok(Caller::local()),
-            Credential::Unreadable if open => return Ok(Caller::local()),
-            Credential::Token(_) if open && self.tokens.is_none() => return Ok(Caller::local()),
-            Credential::Unreadable => None,
-            Credential::Key(secret) => match &self.keys {
+            RequestCredential::None => return Ok(Caller::local()),
+            RequestCredential::Unreadable if open => return Ok(Caller::local()),
+            RequestCredential::Token(_) if open && self.tokens.is_none() => return Ok(Caller::local()),
+            RequestCredential::Unreadable => None,
+            RequestCredential::Key(secret) => match &self.keys {
                 Some(keys) => {
                     let admitted = keys.admit(&secret, self.clock.now_ms()).await;
                     admitted.map_err(|cause| unreadable(&cause))?
                 }
                 None => None,
             },
-            Credential::Token(token) => match &self.tokens {
+            RequestCredential::Token(token) => match &self.tokens {
                 Some(tokens) => tokens.admit(&token, self.clock.now_ms()).await,
                 None => None,
             },
         };
-        // Which part of it was wrong is nobody's business but the owner's.
+        // The reason is not exposed.
         caller.ok_or_else(|| unknown("these credentials are not valid"))
     }
 
-    /// Whether the door would open again for what this caller has shown; fails where that cannot be told.
+    /// Whether the credentials of this caller are still accepted; an error if that cannot be determined.
     pub(crate) async fn revalidate(&self, caller: &Caller) -> Result<bool, ApiError> {
         let now_ms = self.clock.now_ms();
         Ok(match (&caller.proof, &self.keys) {
@@ -122,17 +123,19 @@ impl Auth {
 }
 
 fn unreadable(cause: &KeyError) -> ApiError {
-    error!(%cause, "keys cannot be read");
+    error!(%cause, "key store read failed");
     ApiError::new(ErrorBody::new(Code::E4000, "the keys cannot be read"))
 }
 
-/// Lets through who is known, and within the rate that is theirs.
+/// Authenticates the request and applies the rate limit of the caller.
 pub(crate) async fn identify(gateway: &Gateway, request: &mut Request) -> Result<(), ApiError> {
     if PUBLIC.contains(&request.uri().path()) {
         return Ok(());
     }
     let caller = find(gateway, request.headers(), request.uri()).await?;
-    request.extensions_mut().insert(AuthenticatedCaller(Arc::new(caller)));
+    request
+        .extensions_mut()
+        .insert(AuthenticatedCaller(Arc::new(caller)));
     Ok(())
 }
 
@@ -141,11 +144,11 @@ async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri) -> Result<Calle
     let caller = match gateway.tickets.redeem(uri, auth.clock.now_ms()) {
         Some(Ok(caller)) => {
             if !auth.revalidate(&caller).await? {
-                return Err(unknown("the credentials behind this ticket are no longer valid"));
+                return Err(unknown("the credentials of this ticket are no longer valid"));
             }
             caller
         }
-        Some(Err(())) => return Err(unknown("this ticket is not valid, or no longer")),
+        Some(Err(())) => return Err(unknown("this ticket is invalid or expired")),
         None => auth.caller(headers).await?,
     };
     gateway.limiter.check_rate(&caller)?;

@@ -1,6 +1,6 @@
-//! Tickets: a browser's `EventSource` and its `WebSocket` cannot send a header, so they may show a word in the
-//! query instead. Queries end up in logs and histories; so the word opens one thing, once, and soon nothing at
-//! all. It lives in memory only: a restarted server asks for a new one.
+//! Tickets: a browser cannot send headers with `EventSource` and `WebSocket`, so these may send a token in
+//! the query instead. Queries end up in logs and histories; so the token grants access to one resource, once,
+//! and expires soon. Tickets are kept in memory only: after a restart the client requests a new one.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,12 +25,12 @@ struct Ticket {
     expires_at_ms: u64,
 }
 
-/// What a ticket is good for.
+/// Resource that a ticket grants access to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TicketScope {
-    /// The events of a run, to be read.
+    /// Read access to the events of a run.
     Events(RunId),
-    /// A WebSocket, with all that its caller may do.
+    /// A WebSocket with all rights of the caller.
     Socket,
 }
 
@@ -43,7 +43,7 @@ impl TicketScope {
     }
 }
 
-/// A ticket as its holder gets it.
+/// A ticket as returned to the client.
 #[derive(Debug)]
 pub(crate) struct IssuedTicket {
     pub(crate) token: String,
@@ -51,10 +51,19 @@ pub(crate) struct IssuedTicket {
 }
 
 impl Tickets {
-    pub(crate) fn issue(&self, caller: &Caller, opens: TicketScope, now_ms: u64) -> Result<IssuedTicket, ApiError> {
+    pub(crate) fn issue(
+        &self,
+        caller: &Caller,
+        opens: TicketScope,
+        now_ms: u64,
+    ) -> Result<IssuedTicket, ApiError> {
         let mut bits = [0; 32];
-        getrandom::fill(&mut bits)
-            .map_err(|_| ApiError::new(ErrorBody::new(Code::E4000, "there is no randomness")))?;
+        getrandom::fill(&mut bits).map_err(|_| {
+            ApiError::new(ErrorBody::new(
+                Code::E4000,
+                "the random number generator of the system failed",
+            ))
+        })?;
         let word = hex::encode(bits);
         let expires_at_ms = now_ms.saturating_add(limits::TICKET_MS);
         let mut caller = caller.clone();
@@ -66,7 +75,7 @@ impl Tickets {
             tickets.retain(|_, ticket| ticket.expires_at_ms > now_ms);
         }
         if tickets.len() >= limits::TICKETS_MAX {
-            let body = ErrorBody::new(Code::E4002, "too many tickets wait to be used");
+            let body = ErrorBody::new(Code::E4002, "too many unused tickets");
             return Err(ApiError::new(body.detail("retry_after_ms", limits::TICKET_MS)));
         }
         let ticket = Ticket {
@@ -75,11 +84,14 @@ impl Tickets {
             expires_at_ms,
         };
         tickets.insert(hash(&word), ticket);
-        Ok(IssuedTicket { token: word, expires_at_ms })
+        Ok(IssuedTicket {
+            token: word,
+            expires_at_ms,
+        })
     }
 
-    /// Whoever got the ticket that this address shows; `None` if it shows none. A ticket that is shown is
-    /// spent, whether it fits or not.
+    /// The caller of the ticket in this URI; `None` if it has none. Redeeming consumes the ticket, even if it
+    /// does not match.
     pub(crate) fn redeem(&self, uri: &Uri, now_ms: u64) -> Option<Result<Caller, ()>> {
         let word = uri
             .query()?
@@ -91,22 +103,22 @@ impl Tickets {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Ticket>> {
-        // No code panics while it holds the lock, so a poisoned map is still whole.
+        // No code panics while it holds the lock, so a poisoned map is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is held is not what opens.
+/// Only hashes are stored.
 fn hash(word: &str) -> [u8; 32] {
     Sha256::digest(word.as_bytes()).into()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Caller, TicketScope, RunId, Tickets, limits};
+    use super::{Caller, RunId, TicketScope, Tickets, limits};
 
     #[test]
-    fn a_ticket_opens_one_run_once_and_soon_not_at_all() {
+    fn ticket_is_single_use_and_expires() {
         let tickets = Tickets::default();
         let (run, other) = (RunId::from_parts(1, 1), RunId::from_parts(1, 2));
         let issue = || {
@@ -115,34 +127,37 @@ mod tests {
         };
         let redeem = |run: RunId, word: &str, now_ms| {
             let uri = format!("/v1/runs/{run}/events?a=b&token={word}").parse().unwrap();
-            tickets.redeem(&uri, now_ms).expect("a ticket is shown")
+            tickets.redeem(&uri, now_ms).expect("the URI has a ticket")
         };
         let word = issue();
-        let caller = redeem(run, &word, 1).expect("it is good");
+        let caller = redeem(run, &word, 1).expect("valid ticket");
         assert_eq!(caller.scopes.to_string(), "read");
         assert!(redeem(run, &word, 1).is_err(), "a second time");
         let word = issue();
         assert!(redeem(other, &word, 1).is_err(), "another run");
-        assert!(redeem(run, &word, 1).is_err(), "it was shown");
+        assert!(redeem(run, &word, 1).is_err(), "already consumed");
         let word = issue();
-        assert!(redeem(run, &word, limits::TICKET_MS).is_err(), "too late");
+        assert!(redeem(run, &word, limits::TICKET_MS).is_err(), "expired");
         assert!(redeem(run, "nonsense", 1).is_err());
         let cancel = format!("/v1/runs/{run}/cancel?token={}", issue())
             .parse()
             .unwrap();
         assert!(
-            tickets.redeem(&cancel, 1).expect("shown").is_err(),
+            tickets.redeem(&cancel, 1).expect("the URI has a ticket").is_err(),
             "another path"
         );
         let plain = format!("/v1/runs/{run}/events").parse().unwrap();
         assert!(tickets.redeem(&plain, 1).is_none());
-        let socket = tickets.issue(&Caller::local(), TicketScope::Socket, 0).unwrap().token;
+        let socket = tickets
+            .issue(&Caller::local(), TicketScope::Socket, 0)
+            .unwrap()
+            .token;
         let uri = format!("/v1/ws?token={socket}").parse().unwrap();
-        let caller = tickets.redeem(&uri, 1).unwrap().expect("it is good");
+        let caller = tickets.redeem(&uri, 1).unwrap().expect("valid ticket");
         assert_eq!(caller.scopes, Caller::local().scopes);
         assert!(
             redeem(run, &socket, 1).is_err(),
-            "it was a socket's, and is spent"
+            "a socket ticket, already consumed"
         );
     }
 }

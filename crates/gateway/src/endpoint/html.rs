@@ -1,4 +1,4 @@
-//! The OpenAPI document as a page to read: one file without scripts, fonts or pictures from elsewhere.
+//! The OpenAPI document as an HTML page: one file without external scripts, fonts or images.
 
 use std::fmt::Write as _;
 
@@ -14,8 +14,8 @@ pub(crate) fn page(document: &Value) -> String {
     let title = text(&document["info"]["title"]);
     let mut html = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-         <title>{title}: the HTTP interface</title><style>{STYLE}</style><h1>{title}</h1><p>{}</p>\
-         <p>For machines: <a href=\"/openapi.json\">openapi.json</a>.</p>",
+         <title>{title}: HTTP API</title><style>{STYLE}</style><h1>{title}</h1><p>{}</p>\
+         <p>Machine-readable: <a href=\"/openapi.json\">openapi.json</a>.</p>",
         text(&document["info"]["description"])
     );
     let nothing = Map::new();
@@ -51,7 +51,7 @@ fn section(html: &mut String, path: &str, verb: &str, operation: &Value) {
         }
         put(format_args!("</table>"));
     }
-    put(format_args!("<h3>Answers</h3><table>"));
+    put(format_args!("<h3>Responses</h3><table>"));
     for (status, answer) in operation["responses"].as_object().into_iter().flatten() {
         let description = text(&answer["description"]).replace("; ", "<br>");
         put(format_args!(

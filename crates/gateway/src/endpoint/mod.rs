@@ -1,8 +1,8 @@
-//! What can be asked of the server. An operation is a handler together with its description, so that
-//! the router and the OpenAPI document are made from one list and cannot differ.
+//! Endpoints of the server. An endpoint is a handler with its description, so that the router and the OpenAPI
+//! document are built from one list and cannot differ.
 
-mod openapi;
 mod html;
+mod openapi;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -17,15 +17,15 @@ use serde_json::Value;
 use crate::inference::Vendor;
 use crate::state::Gateway;
 
-pub(crate) use openapi::document;
 pub(crate) use html::page;
+pub(crate) use openapi::document;
 pub(crate) use schema::{any_of_type, execute_body, object, one_of, text};
 
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     method: Method,
     path: &'static str,
-    /// What clients that are generated from the document call it.
+    /// Method name in generated clients.
     id: &'static str,
     summary: &'static str,
     parameters: Vec<Parameter>,
@@ -33,9 +33,9 @@ pub(crate) struct Endpoint {
     body_type: &'static str,
     answer: SuccessResponse,
     codes: Vec<Code>,
-    /// Codes that come with another status than their own.
+    /// Codes with another status than their default.
     exceptions: Vec<(u16, Code)>,
-    /// The schema of its failures, where they are no envelopes.
+    /// The schema of its errors, if they are not envelopes.
     failure: Option<&'static str>,
     handler: MethodRouter<Gateway>,
 }
@@ -61,7 +61,7 @@ enum ParameterIn {
     Header,
 }
 
-/// The form of a good answer.
+/// The form of a successful response.
 #[derive(Debug)]
 enum SuccessResponse {
     /// An envelope with data of this schema.
@@ -70,17 +70,17 @@ enum SuccessResponse {
     Run,
     /// Always a stream.
     Stream,
-    /// A vendor's document of this schema.
+    /// A vendor document of this schema.
     Json(Value),
-    /// The same, or a vendor's stream, as the body asks.
+    /// The same, or a vendor stream, as requested in the body.
     JsonOrStream(Value),
-    /// A canonical envelope, or the events of a conversation.
+    /// A canonical envelope, or the events of a chat.
     Canonical,
-    /// Something that is no envelope, in one of several types.
+    /// Not an envelope, in one of several types.
     Forms(&'static [&'static str]),
-    /// Something that is no envelope.
+    /// Not an envelope.
     Other(&'static str),
-    /// The connection becomes a WebSocket.
+    /// The connection is upgraded to a WebSocket.
     Upgrade,
 }
 
@@ -123,7 +123,7 @@ impl Endpoint {
         self
     }
 
-    /// A part of the path, which must stand in it as `{name}`.
+    /// A path parameter, which must be in the path as `{name}`.
     pub(crate) fn path(self, name: &'static str, about: &'static str) -> Self {
         self.parameter(name, ParameterIn::Path, about, text())
     }
@@ -136,7 +136,13 @@ impl Endpoint {
         self.parameter(name, ParameterIn::Header, about, schema)
     }
 
-    fn parameter(mut self, name: &'static str, place: ParameterIn, about: &'static str, schema: Value) -> Self {
+    fn parameter(
+        mut self,
+        name: &'static str,
+        place: ParameterIn,
+        about: &'static str,
+        schema: Value,
+    ) -> Self {
         self.parameters.push(Parameter {
             name,
             place,
@@ -146,26 +152,26 @@ impl Endpoint {
         self
     }
 
-    /// Takes a JSON body of this schema.
+    /// Accepts a JSON body of this schema.
     pub(crate) fn request_body(mut self, schema: Value) -> Self {
         self.body = Some(schema);
-        // Whoever sends it too slowly is not waited for.
+        // Slow bodies time out.
         self.error_code_as(StatusCode::REQUEST_TIMEOUT, Code::E1001)
     }
 
-    /// Takes a form with files, of fields of this schema.
+    /// Accepts a multipart form with files, with fields of this schema.
     pub(crate) fn multipart_body(mut self, schema: Value) -> Self {
         self.body_type = "multipart/form-data";
         self.request_body(schema)
     }
 
-    /// Answers with an envelope whose data is of this schema.
+    /// Returns an envelope with data of this schema.
     pub(crate) fn returns(mut self, data: Value) -> Self {
         self.answer = SuccessResponse::Resource(data);
         self
     }
 
-    /// Answers with the envelope of a run or with its stream.
+    /// Returns the envelope of a run or its stream.
     pub(crate) fn returns_run(mut self) -> Self {
         self.answer = SuccessResponse::Run;
         self
@@ -176,42 +182,42 @@ impl Endpoint {
         self
     }
 
-    /// Answers with a document of another type than an envelope.
+    /// Returns a document of another type than an envelope.
     pub(crate) fn returns_document(mut self, content_type: &'static str) -> Self {
         self.answer = SuccessResponse::Other(content_type);
         self
     }
 
-    /// Answers in one of these types, as the body asks.
+    /// Returns one of these types, as requested in the body.
     pub(crate) fn returns_one_of(mut self, content_types: &'static [&'static str]) -> Self {
         self.answer = SuccessResponse::Forms(content_types);
         self
     }
 
-    /// Answers with a canonical envelope, or with canonical events.
+    /// Returns a canonical envelope or canonical events.
     pub(crate) fn returns_canonical(mut self) -> Self {
         self.answer = SuccessResponse::Canonical;
         self
     }
 
-    /// Fails in documents of this schema, whatever the status.
+    /// Errors are documents of this schema, for all statuses.
     pub(crate) fn error_schema(mut self, schema: &'static str) -> Self {
         self.failure = Some(schema);
         self
     }
 
-    /// Fails in the form that a vendor's clients read.
+    /// Errors are in the format of a vendor.
     pub(crate) fn vendor(self, vendor: Vendor) -> Self {
         self.error_schema(vendor.error_schema())
     }
 
-    /// Answers with JSON of this schema that is no envelope.
+    /// Returns JSON of this schema that is not an envelope.
     pub(crate) fn returns_json(mut self, schema: Value) -> Self {
         self.answer = SuccessResponse::Json(schema);
         self
     }
 
-    /// Answers with JSON of this schema, or with a stream of events.
+    /// Returns JSON of this schema or a stream of events.
     pub(crate) fn returns_json_or_stream(mut self, schema: Value) -> Self {
         self.answer = SuccessResponse::JsonOrStream(schema);
         self
@@ -222,20 +228,20 @@ impl Endpoint {
         self
     }
 
-    /// A code that comes with another status than its own.
+    /// A code with another status than its default.
     pub(crate) fn error_code_as(mut self, status: StatusCode, code: Code) -> Self {
         self.exceptions.push((status.as_u16(), code));
         self
     }
 
-    /// The codes that its failures can carry, besides those that any operation can fail with.
+    /// Error codes, besides those of all endpoints.
     pub(crate) fn error_codes(mut self, codes: &[Code]) -> Self {
         self.codes.extend_from_slice(codes);
         self
     }
 }
 
-/// Every operation at its path.
+/// Router of all endpoints.
 pub(crate) fn routes(operations: Vec<Endpoint>) -> Router<Gateway> {
     operations.into_iter().fold(Router::new(), |router, operation| {
         router.route(operation.path, operation.handler)

@@ -1,5 +1,5 @@
-//! The OpenAPI 3.1 document of a list of operations. Statuses come from the registry of codes: an
-//! operation says with which codes it can fail, and nothing else.
+//! The OpenAPI 3.1 document of a list of endpoints. Statuses follow from the registry of codes: an endpoint
+//! only declares its codes.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use module::Code;
 use serde_json::{Map, Value, json};
 
 use super::schema::components;
-use super::{SuccessResponse, Endpoint, Parameter, ParameterIn, Method};
+use super::{Endpoint, Method, Parameter, ParameterIn, SuccessResponse};
 
-/// Failures that any operation can have: of the server, of whoever asks, of their number.
+/// Error codes of all endpoints: internal error, overload, access.
 const COMMON: [Code; 3] = [Code::E4000, Code::E4002, Code::E4007];
 
 pub(crate) fn document(operations: &[Endpoint]) -> Value {
@@ -27,7 +27,7 @@ pub(crate) fn document(operations: &[Endpoint]) -> Value {
         "info": {
             "title": "cogn",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "AI modules as resources. Every JSON answer is an envelope; the code of a failure decides its status.",
+            "description": "AI modules as resources. Every JSON response is an envelope; the code of an error determines its status.",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"}
         },
         "servers": [{"url": "/"}],
@@ -40,7 +40,7 @@ pub(crate) fn document(operations: &[Endpoint]) -> Value {
     })
 }
 
-/// A path as the document writes it: that a part of it may hold slashes is the router's business.
+/// A path in OpenAPI syntax, which has no wildcard parameters.
 pub(super) fn render(path: &str) -> String {
     path.replace("{*", "{")
 }
@@ -85,7 +85,7 @@ fn responses(operation: &Endpoint) -> Value {
     if let Some(schema) = operation.failure {
         let reference = format!("#/components/schemas/{schema}");
         let failure = json!({
-            "description": "what is wrong, in the form that the caller reads; the status says what kind of error it is",
+            "description": "the error, in the format of the client; the status gives its class",
             "content": {"application/json": {"schema": {"$ref": reference}}}
         });
         for statuses in ["4XX", "5XX"] {
@@ -99,11 +99,11 @@ fn responses(operation: &Endpoint) -> Value {
         if !codes.contains(code) {
             codes.push(*code);
         }
-        // The same code says that there is no key, and that a key does not reach this far.
+        // The same code is used for missing and for insufficient credentials.
         if *code == Code::E4007 {
             statuses.entry(401).or_default().push(*code);
         }
-        // Too many of one caller, and too many of all.
+        // Per caller and in total.
         if *code == Code::E4002 {
             statuses.entry(503).or_default().push(*code);
         }
@@ -125,10 +125,10 @@ fn responses(operation: &Endpoint) -> Value {
     Value::Object(responses)
 }
 
-/// The status of a good answer, and what it looks like.
+/// Status and description of a successful response.
 fn good(answer: &SuccessResponse) -> (&'static str, Value) {
     let success = json!({"$ref": "#/components/schemas/Success"});
-    // Events and lines have their own schemas; a body of them has none that this version could say.
+    // OpenAPI 3.1 has no schema for a sequence of events.
     let stream = json!({"schema": {}});
     match answer {
         SuccessResponse::Resource(data) => {
@@ -159,7 +159,7 @@ fn good(answer: &SuccessResponse) -> (&'static str, Value) {
             let content = json!({"application/json": {"schema": schema}, "text/event-stream": stream});
             (
                 "200",
-                json!({"description": "the answer, or its events", "content": content}),
+                json!({"description": "the response, or its events", "content": content}),
             )
         }
         SuccessResponse::Canonical => {
@@ -184,6 +184,9 @@ fn good(answer: &SuccessResponse) -> (&'static str, Value) {
             let content = json!({*content_type: {"schema": {}}});
             ("200", json!({"description": "the document", "content": content}))
         }
-        SuccessResponse::Upgrade => ("101", json!({"description": "the connection is a WebSocket now"})),
+        SuccessResponse::Upgrade => (
+            "101",
+            json!({"description": "the connection is upgraded to a WebSocket"}),
+        ),
     }
 }

@@ -1,5 +1,5 @@
-//! The JSON Schemas that the OpenAPI document is put together from. They say what clients can rely on;
-//! the exact schemas of modules are served with the modules.
+//! JSON Schemas of the OpenAPI document. They describe what clients can rely on; the exact schemas of modules
+//! are served with the modules.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ pub(crate) fn text() -> Value {
     json!({"type": "string"})
 }
 
-/// A value of a named JSON type, with what it means.
+/// A value of a JSON type, with a description.
 pub(crate) fn any_of_type(kind: &str, about: &str) -> Value {
     json!({"type": kind, "description": about})
 }
@@ -29,13 +29,13 @@ pub(crate) fn object(fields: &[(&str, Value)]) -> Value {
 /// The wrapper of an execute request, or the input itself.
 pub(crate) fn execute_body() -> Value {
     json!({
-        "description": "The module's input; or a wrapper with `input`, whose other keys all begin with an underscore.",
+        "description": "The module input, or a wrapper with `input` whose other keys all start with an underscore.",
         "anyOf": [{"$ref": "#/components/schemas/Execute"}, {"type": "object"}]
     })
 }
 
-/// What schemas refer to by name.
+/// Schemas that are referenced by name.
 pub(super) fn components() -> Value {
-    // The file is checked by a test: it is JSON, and every reference leads somewhere.
+    // A test checks that the file is JSON and that every reference resolves.
     serde_json::from_str(include_str!("components.json")).unwrap_or_default()
 }

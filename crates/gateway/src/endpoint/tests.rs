@@ -4,23 +4,23 @@ use super::document;
 use crate::route::operations;
 
 #[test]
-fn every_operation_is_described_once() {
+fn every_endpoint_is_described_once() {
     let operations = operations();
     let ids: BTreeSet<_> = operations.iter().map(|operation| operation.id).collect();
-    assert_eq!(ids.len(), operations.len(), "an id stands twice");
+    assert_eq!(ids.len(), operations.len(), "duplicate id");
     let document = document(&operations);
     for operation in &operations {
         let verb = format!("{:?}", operation.method).to_lowercase();
         let path = super::openapi::render(operation.path);
         let described = &document["paths"][&path][&verb];
         assert_eq!(described["operationId"], operation.id);
-        assert!(!operation.summary.is_empty(), "{} says nothing", operation.id);
+        assert!(!operation.summary.is_empty(), "{} has no summary", operation.id);
         for parameter in &operation.parameters {
             let place = format!("{{{}}}", parameter.name);
             let in_path = path.contains(&place);
             assert_eq!(
                 in_path,
-                parameter.place == endpoint::Place::Path,
+                parameter.place == super::ParameterIn::Path,
                 "{}",
                 parameter.name
             );
@@ -36,7 +36,7 @@ fn every_operation_is_described_once() {
 }
 
 #[test]
-fn references_in_the_document_lead_somewhere() {
+fn references_in_document_resolve() {
     let document = document(&operations());
     let text = document.to_string();
     for reference in text.split(r##""$ref":"#"##).skip(1) {

@@ -1,5 +1,4 @@
-//! How events are put on the wire. A framing adds the marks of its protocol around a body that was
-//! rendered once; it never looks inside.
+//! Stream framing. A framing wraps encoded events and does not parse their bodies.
 
 mod ndjson;
 mod sse;
@@ -23,7 +22,7 @@ impl Framing {
         }
     }
 
-    /// Several events as one piece, so that they leave in one write.
+    /// Several events in one buffer, for a single write.
     pub(crate) fn frame(self, events: &[EncodedEvent]) -> Vec<u8> {
         let size = events.iter().map(|event| event.body.len() + 48).sum();
         let mut bytes = Vec::with_capacity(size);
@@ -36,7 +35,7 @@ impl Framing {
         bytes
     }
 
-    /// A sign of life that is no event.
+    /// A heartbeat, which is not an event.
     pub(crate) fn heartbeat(self) -> &'static [u8] {
         match self {
             Self::Sse => b": hb\n\n",

@@ -1,4 +1,4 @@
-//! One JSON document on each line.
+//! NDJSON: one JSON document per line.
 
 use engine::port::EncodedEvent;
 

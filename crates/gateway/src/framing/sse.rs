@@ -1,5 +1,5 @@
-//! Server-sent events. `id:` stands on chunks only and is their number, so that a browser's
-//! `Last-Event-ID` is a place in the stream.
+//! Server-sent events. Only chunks have an `id:`, their sequence number, so that the `Last-Event-ID` of a
+//! browser is a resume point.
 
 use engine::port::EncodedEvent;
 
@@ -9,7 +9,7 @@ pub(super) fn write(event: &EncodedEvent, bytes: &mut Vec<u8>) {
     if let Some(seq) = event.seq {
         bytes.extend_from_slice(format!("\nid: {seq}").as_bytes());
     }
-    // Bodies are JSON on one line: a line break inside a string is written as an escape.
+    // Bodies are single-line JSON: line breaks in strings are escaped.
     bytes.extend_from_slice(b"\ndata: ");
     bytes.extend_from_slice(event.body.as_bytes());
     bytes.extend_from_slice(b"\n\n");

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use engine::port::{EventKind, EncodedEvent};
+use engine::port::{EncodedEvent, EventKind};
 
 use super::Framing;
 

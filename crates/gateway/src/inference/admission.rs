@@ -1,4 +1,4 @@
-//! The turn that a caller takes to be answered: the same for everything that is no module.
+//! Admission of relayed calls: scope, allowed models and a run permit.
 
 use engine::{Admission, Permit};
 use ir::Payload;
@@ -7,10 +7,10 @@ use module::envelope::ErrorBody;
 use tenancy::Scope;
 
 use crate::response::ApiError;
-use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
+use crate::stream_limit::ClientStreams;
 
-/// Lets a caller in within its scopes, its models and its share of the server.
+/// Checks scope and allowed models, and waits for a run permit.
 pub(super) async fn admit(
     gateway: &Gateway,
     client: &ClientStreams,

@@ -1,4 +1,4 @@
-//! What Anthropic's clients call to talk to a model.
+//! Endpoints of the Anthropic API.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -8,9 +8,9 @@ use ir::Dialect;
 use serde_json::json;
 
 use super::chat::chat;
-use super::error::VendorError;
-use super::openai::{request_schema, extension_headers};
 use super::count_tokens::count;
+use super::error::VendorError;
+use super::openai::{extension_headers, request_schema};
 use super::vendor::Vendor;
 use crate::endpoint::{Endpoint, any_of_type, object, text};
 use crate::state::Gateway;
@@ -21,17 +21,17 @@ pub(super) fn operations() -> Vec<Endpoint> {
         request_schema("messages", &messages)
     };
     let messages = Endpoint::post("/v1/messages", "messages", messages)
-        .summary("Anthropic's messages, whole or streamed, by any back-end or `module:NAME`.")
+        .summary("Anthropic messages, complete or streamed, from any back-end or `module:NAME`.")
         .request_body(body())
         .vendor(Vendor::Anthropic)
         .returns_json_or_stream(object(&[
             ("id", text()),
             ("type", json!({"const": "message"})),
             ("role", json!({"const": "assistant"})),
-            ("content", any_of_type("array", "Blocks.")),
+            ("content", any_of_type("array", "Content blocks.")),
         ]));
     let tokens = Endpoint::post("/v1/messages/count_tokens", "count_tokens", count_tokens)
-        .summary("How many tokens a request has; an estimate says that it is one under `cogn`.")
+        .summary("Counts the tokens of a request; an estimate is marked as such under `cogn`.")
         .request_body(body())
         .vendor(Vendor::Anthropic)
         .returns_json(object(&[(

@@ -1,5 +1,5 @@
-//! What a caller learns about its call beside the answer: which run it was, who answered, after how many
-//! attempts, and the price where it is known in time.
+//! Metadata of a call in response headers: run id, back-end, number of attempts, and the cost if it is known
+//! in time.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use engine::RelayResponse;
@@ -16,7 +16,7 @@ pub(super) struct CallMetadata {
 }
 
 impl CallMetadata {
-    /// What is known of a call as soon as it is answered.
+    /// The metadata known when the response starts.
     pub(super) fn of(relayed: &RelayResponse) -> Self {
         Self {
             run: relayed.run,
@@ -26,7 +26,7 @@ impl CallMetadata {
         }
     }
 
-    /// Takes in a call that was made for the same answer; what is unknown of one is unknown of both.
+    /// Adds an earlier call for the same response; a value that is unknown for one is unknown for both.
     pub(super) fn add(&mut self, earlier: &Self) {
         self.attempts = self.attempts.zip(earlier.attempts).map(|(own, more)| own + more);
         let costs = self.cost_usd.take().zip(earlier.cost_usd.as_ref());
@@ -35,7 +35,7 @@ impl CallMetadata {
 
     pub(super) fn write_headers(&self, headers: &mut HeaderMap) {
         let mut put = |name: &'static str, value: String| {
-            // A name that no header can carry is left out.
+            // A name that is not a valid header value is omitted.
             if let Ok(value) = HeaderValue::from_str(&value) {
                 headers.insert(HeaderName::from_static(name), value);
             }

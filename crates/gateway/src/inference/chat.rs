@@ -1,5 +1,5 @@
-//! One question of a vendor's client, from its bytes to its answer: read, resolved to a model or a module,
-//! and asked. The dialect is a value here; nothing else tells the vendors' paths apart.
+//! One chat request of a vendor client: parsed, resolved to a model or a module, and relayed or run. The
+//! dialect is a value here; nothing else distinguishes the vendor paths.
 
 use axum::extract::Request;
 use axum::response::Response;
@@ -8,21 +8,25 @@ use ir::{Dialect, Map};
 use serde_json::{Value, json};
 use tenancy::Scope;
 
-use super::error::VendorError;
-use super::vendor_request::VendorRequest;
-use super::module_model::ModuleChat;
 use super::chat_call::{ChatCall, headers_of};
+use super::error::VendorError;
+use super::extensions::ValidateMode;
+use super::module_model::ModuleChat;
+use super::response_encoder::ResponseMeta;
 use super::resumable::Place;
 use super::target::{Target, resolve};
-use super::response_encoder::ResponseMeta;
-use super::extensions::ValidateMode;
+use super::vendor_request::VendorRequest;
 use crate::idempotency::IdempotencyHeaders;
 use crate::request::read_bytes;
-use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
+use crate::stream_limit::ClientStreams;
 use crate::trace;
 
-pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) -> Result<Response, VendorError> {
+pub(super) async fn chat(
+    dialect: Dialect,
+    gateway: &Gateway,
+    request: Request,
+) -> Result<Response, VendorError> {
     let (parts, body) = request.into_parts();
     let headers = &parts.headers;
     let client = ClientStreams::of(&parts.extensions)?;
@@ -61,7 +65,7 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
                 chat,
                 streams,
             };
-            // In a box: it is larger than all the rest, and seldom needed.
+            // Boxed: large future, seldom needed.
             call.answer(gateway, headers, manner).boxed().await
         }
         Target::Model { name, backend } => {
@@ -84,23 +88,25 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
     }
 }
 
-/// How many answers are wanted, where it is more than one. Back-ends that speak the caller's dialect may give them; where
-/// it is known before that there can be but one, the question is refused.
+/// The number of requested choices, if more than one. Back-ends of the same dialect may return them; the
+/// request is refused where only one choice is possible.
 fn several(letter: &VendorRequest, target: &Target) -> Result<Option<u64>, VendorError> {
-    let asked = letter.field("n").and_then(Value::as_u64).filter(|n| *n > 1);
-    let Some(n) = asked.filter(|_| letter.dialect == Dialect::OpenaiChat) else {
+    let requested = letter.field("n").and_then(Value::as_u64).filter(|n| *n > 1);
+    let Some(n) = requested.filter(|_| letter.dialect == Dialect::OpenaiChat) else {
         return Ok(None);
     };
     match target {
-        Target::Module(_) => Err(VendorError::invalid(format!("`n` is {n}: a module gives one answer"))),
-        Target::Model { .. } if letter.extensions.validate != ValidateMode::Off => Err(VendorError::invalid(format!(
-            "`n` is {n}: one answer is held to a schema"
+        Target::Module(_) => Err(VendorError::invalid(format!(
+            "`n` is {n}: a module returns one answer"
         ))),
+        Target::Model { .. } if letter.extensions.validate != ValidateMode::Off => Err(VendorError::invalid(
+            format!("`n` is {n}: schema validation supports one answer"),
+        )),
         Target::Model { .. } => Ok(Some(n)),
     }
 }
 
-/// What OpenAI's responses repeat of their requests, with the values that hold where nobody says.
+/// Request fields that OpenAI responses repeat, with their defaults.
 fn echo(letter: &VendorRequest) -> Map {
     let usual = [
         ("instructions", Value::Null),
@@ -114,9 +120,9 @@ fn echo(letter: &VendorRequest) -> Map {
         ("tools", json!([])),
         ("top_p", Value::Null),
     ];
-    let said = |(key, usual): (&str, Value)| {
+    let repeated = |(key, usual): (&str, Value)| {
         let value = letter.field(key).filter(|value| !value.is_null()).cloned();
         (String::from(key), value.unwrap_or(usual))
     };
-    usual.into_iter().map(said).collect()
+    usual.into_iter().map(repeated).collect()
 }

@@ -1,5 +1,5 @@
-//! A question to the back-ends: let in as any run is, asked once, or again where its answer must fit a schema
-//! and does not. What comes back is a stream, or whole.
+//! A chat request to the back-ends: admitted like any run and relayed once, or again if its answer must match
+//! a schema and does not. The response is a stream or complete.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use ir::{ChatRequest, ChatResponse, Dialect, Request, RunId, TraceContext, Usage
 use serde_json::{Value, json};
 
 use super::admission::admit;
-use super::error::VendorError;
 use super::call_metadata::CallMetadata;
+use super::error::VendorError;
+use super::extensions::{RequestExtensions, ValidateMode};
+use super::response_encoder::{ResponseEncoder, ResponseMeta};
 use super::resumable::{self, Frames};
 use super::schema_check::{SchemaCheck, Verdict, append_reask, replace_text};
 use super::stream;
-use super::response_encoder::{ResponseMeta, ResponseEncoder};
 use super::unary;
-use super::extensions::{ValidateMode, RequestExtensions};
 use crate::framing::Framing;
 use crate::limits;
-use crate::stream_limit::{ClientStreams, StreamPermit};
 use crate::state::Gateway;
+use crate::stream_limit::{ClientStreams, StreamPermit};
 use crate::streaming;
 use crate::trace;
 
@@ -33,20 +33,20 @@ pub(super) struct ChatCall {
     pub(super) client: ClientStreams,
     pub(super) dialect: Dialect,
     pub(super) chat: ChatRequest,
-    /// The same in the caller's own bytes.
+    /// The request as sent by the client.
     pub(super) bytes: Bytes,
-    /// The only back-end that may answer.
+    /// The only back-end that may be called.
     pub(super) backend: Option<String>,
     pub(super) wish: RequestExtensions,
     pub(super) streams: bool,
-    /// The caller may come back for the rest of a stream.
+    /// The stream can be resumed.
     pub(super) resumable: bool,
     pub(super) trace: Option<TraceContext>,
-    /// Headers of the caller that a back-end of its dialect understands.
+    /// Headers of the client that are forwarded to back-ends of its dialect.
     pub(super) headers: Vec<(&'static str, String)>,
 }
 
-/// The headers by which a vendor's clients choose among its versions. None of them is a secret.
+/// The headers that select a version of a vendor API. None of them is a secret.
 const OF_DIALECT: [(Dialect, &str); 3] = [
     (Dialect::Anthropic, "anthropic-version"),
     (Dialect::Anthropic, "anthropic-beta"),
@@ -55,11 +55,11 @@ const OF_DIALECT: [(Dialect, &str); 3] = [
 
 pub(super) fn headers_of(dialect: Dialect, headers: &HeaderMap) -> Vec<(&'static str, String)> {
     let known = OF_DIALECT.into_iter().filter(|(own, _)| *own == dialect);
-    let said = |(_, name): (Dialect, &'static str)| {
+    let value_of = |(_, name): (Dialect, &'static str)| {
         let value = headers.get(name)?.to_str().ok()?;
         Some((name, String::from(value)))
     };
-    known.filter_map(said).collect()
+    known.filter_map(value_of).collect()
 }
 
 impl ChatCall {
@@ -96,11 +96,13 @@ impl ChatCall {
 
     fn acquire_stream(&self, gateway: &Gateway) -> Result<Option<StreamPermit>, VendorError> {
         let max = gateway.settings().streams_per_client_max;
-        let seat = self.streams.then(|| gateway.stream_limiter.acquire(&self.client, max));
+        let seat = self
+            .streams
+            .then(|| gateway.stream_limiter.acquire(&self.client, max));
         Ok(seat.transpose()?)
     }
 
-    /// The call as it goes to the engine, with the turn that its caller has taken.
+    /// The relay request, with the admission of its caller.
     async fn prepare(
         &self,
         gateway: &Gateway,
@@ -132,14 +134,15 @@ impl ChatCall {
         relayed.map_err(|failure| VendorError::from_relay(*failure))
     }
 
-    /// A stream that goes on when its caller has left, for a while, and can be come back to.
+    /// A stream that continues for a while after its client has disconnected and can be resumed.
     async fn answer_resumable(
         mut self,
         gateway: &Gateway,
         seat: StreamPermit,
         manner: impl FnOnce(RunId) -> ResponseMeta + Send,
     ) -> Result<Response, VendorError> {
-        // How the answer looks, its id included, is said before it has a run; so its run is named here.
+        // The response format, including the id, is encoded before the run starts; so the run id is created
+        // here.
         let clock = gateway.engine.clock();
         let id = RunId::from_parts(clock.now_ms(), clock.random());
         let frames = Frames(ResponseEncoder::new(manner(id)));
@@ -161,7 +164,7 @@ impl ChatCall {
         Ok(trace::write_run_header(response, self.trace, begun.run))
     }
 
-    /// The answer that fits, or why there is none. Nothing is shown before it is known to fit.
+    /// The answer that matches the schema, or an error. Nothing is sent before it is validated.
     async fn answer_checked(
         self,
         gateway: &Gateway,
@@ -189,7 +192,7 @@ impl ChatCall {
                 Verdict::Misfit(misfits) => misfits,
             };
             if self.wish.validate == ValidateMode::Check || repairs.len() >= limits::REPAIRS_MAX {
-                let message = format!("the answer does not fit the schema: {}", misfits.join("; "));
+                let message = format!("the answer does not match the schema: {}", misfits.join("; "));
                 return Err(VendorError::new(422, "E3001", message).with_metadata(receipt));
             }
             append_reask(&mut chat, &response, &misfits);
@@ -219,7 +222,7 @@ impl ChatCall {
                 unfold(&answer)
                     .into_iter()
                     .for_each(|event| voice.encode(event, &mut bytes));
-                voice.before_finish(&mut bytes);
+                voice.finish(&mut bytes);
                 (streaming::head(Framing::Sse), Body::from(bytes)).into_response()
             }
         };
@@ -228,7 +231,7 @@ impl ChatCall {
     }
 }
 
-/// What two calls used; unknown if it is unknown of one.
+/// The usage of two calls; unknown if it is unknown for one.
 fn sum_usage(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
     let (one, other) = (one?, other?);
     let sum = |a: Option<u64>, b: Option<u64>| a?.checked_add(b?);

@@ -1,5 +1,5 @@
-//! How long a request is, before it is asked: counted by the model itself where it is at hand, else told by
-//! its vendor, else estimated, and then said to be so.
+//! Token counts of a request before it is sent: counted by a local model, else by the vendor, else estimated
+//! and marked as such.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use serde_json::json;
 use tenancy::Scope;
 
 use super::error::VendorError;
-use super::vendor_request::VendorRequest;
 use super::target::{Target, resolve};
+use super::vendor_request::VendorRequest;
 use crate::request::read_bytes;
-use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
+use crate::stream_limit::ClientStreams;
 
 pub(super) async fn count(
     gateway: &Gateway,

@@ -1,6 +1,5 @@
-//! What went wrong, in the words of whoever asked. Handlers fail with a [`Failure`] or a refusal; one layer
-//! around them and around the doors before them writes either in the vendor's form, so that no path can
-//! forget to.
+//! Errors of the vendor APIs. Handlers return a [`VendorError`] or an [`ApiError`]; one layer around the
+//! handlers and the middleware before them encodes either in the vendor format, so that no path can omit it.
 
 use std::sync::Arc;
 
@@ -27,11 +26,11 @@ struct ErrorParts {
     status: u16,
     code: String,
     message: String,
-    /// The field of the request that is to blame.
+    /// The invalid field of the request.
     field: Option<&'static str>,
     pause_ms: Option<u64>,
     receipt: Option<CallMetadata>,
-    /// The envelope of a module that failed.
+    /// The envelope of a failed module run.
     envelope: Option<Arc<Value>>,
 }
 
@@ -48,26 +47,26 @@ impl VendorError {
         }))
     }
 
-    /// The caller's own mistake.
+    /// An invalid request.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(400, "E1001", message)
     }
 
-    /// A field that is something else than it can be.
+    /// A field of the wrong type.
     pub(super) fn invalid_field(misfit: TypeMismatch) -> Self {
         let mut failure = Self::new(400, "E1003", misfit.message);
         failure.0.field = Some(misfit.field);
         failure
     }
 
-    /// With what is known of the call that failed.
+    /// With the metadata of the failed call.
     #[must_use]
     pub(super) fn with_metadata(mut self, receipt: CallMetadata) -> Self {
         self.0.receipt = Some(receipt);
         self
     }
 
-    /// A call that nobody answered.
+    /// A call that no back-end completed.
     pub(super) fn from_relay(failure: RelayFailure) -> Self {
         let receipt = CallMetadata {
             run: failure.run,
@@ -78,7 +77,7 @@ impl VendorError {
         Self::from(failure.error).with_metadata(receipt)
     }
 
-    /// A module's own failure.
+    /// A failed module run.
     pub(super) fn of_envelope(envelope: Value) -> Self {
         let text = |pointer: &str| envelope.pointer(pointer).and_then(Value::as_str);
         let code = text("/error/code").unwrap_or("E4000");
@@ -93,7 +92,7 @@ impl VendorError {
 
     fn of_body(status: StatusCode, body: &ErrorBody) -> Self {
         let detail = |key: &str| body.details.as_ref().and_then(|details| details.get(key));
-        // One word that both vendors' clients know; the codes of our own say the rest.
+        // The one code that clients of both vendors check for; otherwise the code of this server.
         let code = match detail("reason").and_then(Value::as_str) {
             Some("model_not_found") => "model_not_found",
             _ => &body.code,
@@ -125,8 +124,8 @@ impl VendorError {
     }
 }
 
-/// A back-end's error. What it says about the keys of this server is nobody's business, and is not the
-/// caller's fault either.
+/// An error of a back-end. Authentication errors concern the keys of this server, not of the caller; their
+/// details are not exposed.
 impl From<Error> for VendorError {
     fn from(error: Error) -> Self {
         let status = match (error.kind, error.status) {
@@ -167,7 +166,7 @@ impl From<tenancy::Denial> for VendorError {
     }
 }
 
-/// Without its layer it says its status and nothing more.
+/// Without the layer, only the status is sent.
 impl IntoResponse for VendorError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -177,7 +176,7 @@ impl IntoResponse for VendorError {
     }
 }
 
-/// Writes failures on a vendor's paths in the vendor's form.
+/// Encodes errors on the paths of a vendor in its format.
 pub(crate) fn translate(vendor: Vendor, mut response: Response) -> Response {
     let failure = response.extensions_mut().remove::<VendorError>();
     let failure = failure.or_else(|| {
@@ -186,13 +185,13 @@ pub(crate) fn translate(vendor: Vendor, mut response: Response) -> Response {
         Some(VendorError::of_body(status, &refused.0))
     });
     let Some(failure) = failure else { return response };
-    let mut told = failure.render(vendor);
+    let mut rendered = failure.render(vendor);
     for (name, value) in response.headers() {
-        if !is_about_body(name) && !told.headers().contains_key(name) {
-            told.headers_mut().append(name.clone(), value.clone());
+        if !is_about_body(name) && !rendered.headers().contains_key(name) {
+            rendered.headers_mut().append(name.clone(), value.clone());
         }
     }
-    told
+    rendered
 }
 
 fn is_about_body(name: &HeaderName) -> bool {

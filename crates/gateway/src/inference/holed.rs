@@ -1,5 +1,5 @@
-//! JSON in which large media goes out while it is read: what is held stands in the text as a short stand-in,
-//! whatever form the media is written in, and is put there piece by piece when the caller takes it.
+//! JSON responses with streamed media: media that is not in memory is serialized as a placeholder, which is
+//! replaced chunk by chunk while the response is sent.
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -11,17 +11,17 @@ use ir::{Error, ErrorKind, Media, Phase};
 use serde::Serialize;
 use wire::holes::{Holes, Piece};
 
-/// Takes out of an answer what is not in memory.
+/// Replaces media that is not in memory by placeholders.
 pub(super) fn cut<'a>(media: impl IntoIterator<Item = &'a mut Media>) -> Result<Holes, Error> {
     let mut secret = [0; 16];
     getrandom::fill(&mut secret).map_err(|_| {
-        let message = "there is no randomness on this machine";
+        let message = "the random number generator of the system failed";
         Error::new(ErrorKind::Internal, Phase::MidStream, message)
     })?;
     Ok(Holes::cut(media, u128::from_le_bytes(secret)))
 }
 
-/// The body with what was taken out of it, and how long it is.
+/// The body with streamed media, and its content length.
 pub(super) fn json(body: &impl Serialize, holes: &Holes) -> Response {
     let Ok(text) = serde_json::to_vec(body) else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();

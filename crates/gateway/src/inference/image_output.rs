@@ -1,5 +1,4 @@
-//! Pictures in the form that was asked for: bytes in base64, or an address. Large ones are not brought into
-//! memory for it.
+//! Images in the requested form: base64 or URL. Large ones are not loaded into memory.
 
 use ir::envelope::ImageResponse;
 use ir::{Error, MediaSource};
@@ -9,8 +8,8 @@ use wire::openai_images;
 use super::holed;
 use crate::state::Gateway;
 
-/// Who asks for bytes gets bytes: a picture that stands elsewhere is fetched, as far as this server may. Who asks
-/// for an address gets one. What is large is taken out, for whoever writes the answer.
+/// Converts images to the requested form: for base64, a remote image is fetched, as far as the server may.
+/// Large media is replaced by placeholders.
 pub(super) async fn in_form(
     gateway: &Gateway,
     response: &mut ImageResponse,

@@ -1,5 +1,5 @@
-//! The models that can be asked for, as both vendors list them: one document that holds the fields of
-//! either, since neither's clients mind the other's.
+//! The model list. One document has the fields of both vendors, because the clients of either ignore unknown
+//! fields.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use tenancy::{Caller, Scope};
 use super::target::{MODULE_PREFIX, unknown};
 use super::vendor::Vendor;
 use crate::auth::AuthenticatedCaller;
-use crate::extract::PathName;
 use crate::endpoint::{Endpoint, any_of_type, object, one_of, text};
+use crate::extract::PathName;
 use crate::response::ApiError;
 use crate::state::Gateway;
 
-/// The vendors say since when a model exists; nobody here knows.
+/// The vendors report a creation date, which is not known here.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
 pub(super) fn operations() -> Vec<Endpoint> {
@@ -29,8 +29,8 @@ pub(super) fn operations() -> Vec<Endpoint> {
             ("type", one_of(&["model"])),
             ("owned_by", text()),
             ("display_name", text()),
-            ("created", any_of_type("integer", "Always 0: it is not known.")),
-            ("created_at", any_of_type("string", "The same as a date.")),
+            ("created", any_of_type("integer", "Always 0 (unknown).")),
+            ("created_at", any_of_type("string", "The same as a timestamp.")),
         ])
     };
     let list = object(&[
@@ -40,11 +40,11 @@ pub(super) fn operations() -> Vec<Endpoint> {
     ]);
     vec![
         Endpoint::get("/v1/models", "list_models", list_models)
-            .summary("The models that can be asked for: of back-ends, aliases, and modules as `module:NAME`.")
+            .summary("Lists the models: of back-ends, aliases, and modules as `module:NAME`.")
             .vendor(Vendor::OpenAi)
             .returns_json(list),
         Endpoint::get("/v1/models/{*model}", "show_model", show_model)
-            .summary("One model.")
+            .summary("Shows one model.")
             .path("model", "The model's name.")
             .vendor(Vendor::OpenAi)
             .returns_json(model())
@@ -52,7 +52,10 @@ pub(super) fn operations() -> Vec<Endpoint> {
     ]
 }
 
-async fn list_models(State(gateway): State<Gateway>, AuthenticatedCaller(caller): AuthenticatedCaller) -> Result<Response, ApiError> {
+async fn list_models(
+    State(gateway): State<Gateway>,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
+) -> Result<Response, ApiError> {
     let models = names(&gateway, &caller)?;
     let data: Vec<Value> = models.iter().map(|(id, owner)| describe(id, owner)).collect();
     let edge = |model: Option<&Value>| model.map_or(Value::Null, |model| model["id"].clone());
@@ -88,16 +91,16 @@ fn describe(id: &str, owner: &str) -> Value {
     })
 }
 
-/// Every name that this caller may use, with whose it is.
+/// Every model name that this caller may use, with its owner.
 fn names(gateway: &Gateway, caller: &Caller) -> Result<BTreeMap<String, String>, ApiError> {
-    // Whoever may ask a model may know its name.
+    // The scope `execute` includes the model names.
     if caller.require(Scope::Execute).is_err() {
         caller.require(Scope::Read)?;
     }
     let mut names = BTreeMap::new();
     let fleet = gateway.engine.fleet();
     for (at, candidate) in fleet.candidates().iter().enumerate() {
-        // The model that it answers with where nobody names one counts too.
+        // Includes the default model of a back-end.
         let usual = fleet
             .upstream(at)
             .and_then(|upstream| upstream.backend().model.clone());

@@ -1,34 +1,34 @@
-//! The vendors' edges: clients of OpenAI and Anthropic talk to this server as if it were theirs. A path
-//! decides the dialect; the same few steps then serve all of them. Nothing here knows a back-end, and no
-//! vendor's word is written here that `wire` could write.
+//! The vendor APIs: clients of OpenAI and Anthropic use this server in place of the vendor. The path selects
+//! the dialect; the same steps serve all of them. Nothing here knows a back-end, and all vendor formats are
+//! encoded by `wire`.
 
 mod admission;
 mod anthropic;
+mod call_metadata;
 mod canonical;
 mod chat;
+mod chat_call;
+mod count_tokens;
 mod error;
-mod multipart;
+mod extensions;
 mod holed;
-mod vendor_request;
+mod image_output;
 mod list_models;
 mod module_input;
 mod module_model;
 mod module_stream;
+mod multipart;
 mod openai;
-mod image_output;
-mod chat_call;
-mod call_metadata;
+mod openai_unary;
+mod response_encoder;
 mod resumable;
 mod schema_check;
-mod unsupported_state;
 mod stream;
 mod target;
-mod openai_unary;
-mod count_tokens;
-mod vendor;
-mod response_encoder;
 mod unary;
-mod extensions;
+mod unsupported_state;
+mod vendor;
+mod vendor_request;
 
 use crate::endpoint::Endpoint;
 

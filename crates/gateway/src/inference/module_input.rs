@@ -1,9 +1,9 @@
-//! What a vendor's message says to a module: text that is a JSON object is its input, any other text its
-//! arguments, and each picture, sound, film or document stands in the field that the input schema has for it.
-//! Whether the input is good is not asked here.
+//! Module input from a chat message: text that is a JSON object is the input, other text its arguments, and
+//! each image, audio, video or document is put into the field that the input schema has for its kind. The
+//! input is not validated here.
 
 use axum::http::StatusCode;
-use ir::adaptation::{Ledger, Component};
+use ir::adaptation::{Component, Ledger};
 use ir::media::ForeignIds;
 use ir::{ChatRequest, Dialect, Media, MediaKind, PartBody, Role};
 use module::envelope::ErrorBody;
@@ -11,11 +11,11 @@ use module::input::{media_field, put_media};
 use module::manifest::Modality;
 use module::{Code, Module};
 use serde_json::{Map, Value, json};
-use wire::media::{Locality, ConversionContext};
+use wire::media::{ConversionContext, Locality};
 
 use crate::response::ApiError;
 
-/// The input that the last message of the user's stands for.
+/// The input from the last user message.
 pub(super) fn input_of(module: &Module, chat: &ChatRequest) -> Result<Value, ApiError> {
     let last = chat
         .messages
@@ -23,10 +23,7 @@ pub(super) fn input_of(module: &Module, chat: &ChatRequest) -> Result<Value, Api
         .rev()
         .find(|message| message.role == Role::User);
     let Some(message) = last else {
-        return Err(refused(
-            Code::E1001,
-            "a module is asked by a user's message, and there is none",
-        ));
+        return Err(refused(Code::E1001, "a module requires a user message"));
     };
     let mut media = Vec::new();
     for part in &message.parts {
@@ -34,17 +31,14 @@ pub(super) fn input_of(module: &Module, chat: &ChatRequest) -> Result<Value, Api
             PartBody::Text(_) => {}
             PartBody::Media(item) => media.push(item),
             _ => {
-                return Err(refused(
-                    Code::E1001,
-                    "a module is asked by text and media, and by nothing else",
-                ));
+                return Err(refused(Code::E1001, "a module accepts only text and media"));
             }
         }
     }
     let text = message.joined_text();
     let mut input = match serde_json::from_str(&text) {
         Ok(Value::Object(input)) => input,
-        // Media that comes without a word is no argument.
+        // Media without text adds no argument.
         _ if text.is_empty() && !media.is_empty() => Map::new(),
         _ => {
             let text = json!(text);
@@ -61,15 +55,15 @@ pub(super) fn input_of(module: &Module, chat: &ChatRequest) -> Result<Value, Api
     Ok(Value::Object(input))
 }
 
-/// Puts one item where the module wants it.
+/// Puts one item into its field.
 fn put(module: &Module, input: &mut Map<String, Value>, media: &Media) -> Result<(), ApiError> {
     let Some(kind) = kind_of(media) else {
         return Err(refused(
             Code::E1010,
-            "what kind of media this is shows neither in its type nor in its first bytes",
+            "the kind of media is neither declared nor detectable from the first bytes",
         ));
     };
-    // That it takes none of this kind, has no field for it, or has several.
+    // Fails if the module accepts none of this kind, has no field for it, or has several.
     let field = media_field(module, kind).map_err(|reason| refused(Code::E4011, reason))?;
     let setting = ConversionContext {
         place: Locality::Server,
@@ -78,7 +72,7 @@ fn put(module: &Module, input: &mut Map<String, Value>, media: &Media) -> Result
     let mut ledger = Ledger::new(Component::Adapter);
     let mut item = wire::media::encode(Dialect::Cognitive, media, &setting, &mut ledger)
         .map_err(|refusal| refused(Code::E1001, refusal.to_string()))?;
-    // Hints of a vendor's are no part of a module's contract, which may be closed.
+    // Vendor hints are not part of the input schema, which may be closed.
     if let Value::Object(item) = &mut item {
         item.retain(|key, _| !key.starts_with("x-"));
     }

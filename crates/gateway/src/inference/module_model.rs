@@ -1,6 +1,6 @@
-//! A module as a model: `module:NAME`. The last user message is its input, the answer's text is its `data`
-//! as JSON, and the whole envelope stands beside it under `cogn`. How a stream is told is `module_stream`'s
-//! business, what becomes of the message's parts `module_input`'s.
+//! A module as a model: `module:NAME`. The last user message is its input, the text of the response is its
+//! `data` as JSON, and the whole envelope is in the extension `cogn`. `module_stream` encodes streams,
+//! `module_input` decodes the message parts.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use module::Module;
 use module::manifest::{ChunkType, ResponseMode};
 use serde_json::Value;
 
+use super::call_metadata::CallMetadata;
 use super::error::VendorError;
 use super::module_input::input_of;
 use super::module_stream::Telling;
-use super::call_metadata::CallMetadata;
 use super::response_encoder::ResponseMeta;
 use super::unary;
 use crate::call::Call;
-use crate::negotiate::{ModeSignals, RequestedMode};
 use crate::idempotency::IdempotencyHeaders;
-use crate::response::ApiError;
+use crate::negotiate::{ModeSignals, RequestedMode};
 use crate::request::{ExecuteBody, RequestOptions};
-use crate::stream_limit::{ClientStreams, StreamPermit};
+use crate::response::ApiError;
 use crate::state::Gateway;
+use crate::stream_limit::{ClientStreams, StreamPermit};
 use crate::trace;
 
-/// What is asked of a module.
+/// A chat request to a module.
 pub(super) struct ModuleChat {
     pub(super) client: ClientStreams,
     pub(super) module: Arc<Module>,
@@ -38,7 +38,7 @@ pub(super) struct ModuleChat {
     pub(super) streams: bool,
 }
 
-/// A module that runs.
+/// A started module run.
 pub(super) struct StartedModuleRun {
     pub(super) run: RunId,
     pub(super) trace: Option<TraceContext>,
@@ -47,18 +47,20 @@ pub(super) struct StartedModuleRun {
 }
 
 impl ModuleChat {
-    /// `grows` where words are told before the end.
+    /// `incremental` if text is streamed before the end.
     pub(super) async fn begin(
         self,
         gateway: &Gateway,
         headers: &HeaderMap,
-        grows: bool,
+        incremental: bool,
     ) -> Result<StartedModuleRun, ApiError> {
         let input = input_of(&self.module, &self.chat)?;
-        // A run that streams takes its own seat.
+        // A run that streams acquires its own permit.
         let max = gateway.settings().streams_per_client_max;
-        let sits = self.streams && !grows;
-        let seat = sits.then(|| gateway.stream_limiter.acquire(&self.client, max)).transpose()?;
+        let needs_permit = self.streams && !incremental;
+        let seat = needs_permit
+            .then(|| gateway.stream_limiter.acquire(&self.client, max))
+            .transpose()?;
         let trace = trace::of(headers);
         let repeat = IdempotencyHeaders::from_headers(headers)?;
         let call = Call {
@@ -67,12 +69,12 @@ impl ModuleChat {
             body: ExecuteBody {
                 input,
                 options: RequestOptions {
-                    // Whoever may come again under the same name finds the run.
+                    // With an idempotency key, the client can request the run again.
                     on_disconnect: match repeat.survives_disconnect() {
                         true => OnDisconnect::Keep,
                         false => OnDisconnect::Cancel,
                     },
-                    chunk_type: grows.then_some(ChunkType::Delta),
+                    chunk_type: incremental.then_some(ChunkType::Delta),
                     progress: Some(false),
                     trace,
                     ..RequestOptions::default()
@@ -80,7 +82,7 @@ impl ModuleChat {
                 recovery: None,
             },
             signals: ModeSignals {
-                header: Some(match grows {
+                header: Some(match incremental {
                     true => RequestedMode::Streaming,
                     false => RequestedMode::Sync,
                 }),
@@ -104,8 +106,8 @@ impl ModuleChat {
         manner: impl FnOnce(RunId) -> ResponseMeta + Send,
     ) -> Result<Response, VendorError> {
         let streams = self.streams;
-        let grows = streams && self.grows(gateway);
-        let begun = self.begin(gateway, headers, grows).await?;
+        let incremental = streams && self.incremental(gateway);
+        let begun = self.begin(gateway, headers, incremental).await?;
         let (run, trace) = (begun.run, begun.trace);
         let receipt = CallMetadata {
             run,
@@ -119,16 +121,16 @@ impl ModuleChat {
                 let telling = Telling::new(begun.subscription, manner);
                 telling.response(gateway, begun.seat).await
             }
-            false => written(&envelope_of(begun.subscription.terminal_event().await), manner),
+            false => respond(&envelope_of(begun.subscription.terminal_event().await), manner),
         };
         let mut response = response.map_err(|failure| failure.with_metadata(receipt.clone()))?;
         receipt.write_headers(response.headers_mut());
         Ok(trace::write_run_header(response, trace, run))
     }
 
-    /// Whether words of the answer may be shown before its end: not if the module says that it does not
-    /// stream, nor if a gate may yet replace the whole answer by that of another back-end.
-    fn grows(&self, gateway: &Gateway) -> bool {
+    /// Whether text may be streamed before the end: not if the module is not streaming, and not if the gate
+    /// may replace the answer by that of another back-end.
+    fn incremental(&self, gateway: &Gateway) -> bool {
         self.module.manifest.response.mode != ResponseMode::Sync
             && !gateway.engine.may_rerun(self.module.name())
     }
@@ -141,7 +143,7 @@ pub(super) fn envelope_of(last: Result<EncodedEvent, engine::Error>) -> Value {
     }
 }
 
-/// The answer of a module as the answer of a model, with nothing beside it.
+/// The response of a module as a model response, without the extension.
 pub(super) fn outcome_of(envelope: &Value) -> Result<ChatResponse, Error> {
     match envelope["ok"] == true {
         true => Ok(ChatResponse {
@@ -154,7 +156,7 @@ pub(super) fn outcome_of(envelope: &Value) -> Result<ChatResponse, Error> {
     }
 }
 
-/// A module's failure as a back-end's.
+/// A failed module run as an error of a back-end.
 pub(super) fn error_of(envelope: &Value) -> Error {
     let text = |pointer: &str| envelope.pointer(pointer).and_then(Value::as_str);
     let message = text("/error/message").unwrap_or_default();
@@ -163,7 +165,7 @@ pub(super) fn error_of(envelope: &Value) -> Error {
     error.with_provider_code(Some(String::from(code)))
 }
 
-/// The answer of a module as the answer of a model.
+/// The response of a module as a model response.
 fn response_of(envelope: &Value, dialect: Dialect) -> ChatResponse {
     ChatResponse {
         parts: vec![Part::text(envelope["data"].to_string())],
@@ -171,7 +173,7 @@ fn response_of(envelope: &Value, dialect: Dialect) -> ChatResponse {
     }
 }
 
-/// The same without its words.
+/// The same without text.
 pub(super) fn extension(envelope: &Value, dialect: Dialect) -> ChatResponse {
     let mut response = ChatResponse {
         finish_reason: Some(FinishReason::Stop),
@@ -182,8 +184,8 @@ pub(super) fn extension(envelope: &Value, dialect: Dialect) -> ChatResponse {
     response
 }
 
-fn usage_of(told: &Value) -> Option<Usage> {
-    let count = |keys: [&str; 2]| keys.iter().find_map(|key| told.get(key)?.as_u64());
+fn usage_of(reported: &Value) -> Option<Usage> {
+    let count = |keys: [&str; 2]| keys.iter().find_map(|key| reported.get(key)?.as_u64());
     let usage = Usage {
         input_tokens: count(["input_tokens", "prompt_tokens"]),
         output_tokens: count(["output_tokens", "completion_tokens"]),
@@ -192,7 +194,7 @@ fn usage_of(told: &Value) -> Option<Usage> {
     (usage.input_tokens.is_some() || usage.output_tokens.is_some()).then_some(usage)
 }
 
-fn written(envelope: &Value, mut manner: ResponseMeta) -> Result<Response, VendorError> {
+fn respond(envelope: &Value, mut manner: ResponseMeta) -> Result<Response, VendorError> {
     if envelope["ok"] != true {
         return Err(VendorError::of_envelope(envelope.clone()));
     }

@@ -1,40 +1,40 @@
-//! A module's answer as a vendor's stream: its data's JSON, told as the run produces it. No vendor's stream can
-//! take a word back, so what was told is never contradicted: an answer that is begun anew goes on behind it,
-//! or the stream ends in an error.
+//! A module run as a vendor stream: the JSON of its data, sent as the run produces it. No vendor stream can
+//! retract text, so sent text is never contradicted: a restarted answer continues after it, or the stream
+//! ends with an error.
 
 use std::convert::Infallible;
 
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use engine::Subscription;
-use engine::port::{EventKind, EncodedEvent};
+use engine::port::{EncodedEvent, EventKind};
 use futures::stream;
 use ir::event::Block;
 use ir::fold::unfold;
 use ir::{Dialect, Event};
 use module::Code;
 use module::envelope::{Envelope, ErrorBody};
-use module::stream::{Chunk, AppendOnlyText, Retracted};
+use module::stream::{AppendOnlyText, Chunk, Retracted};
 use serde_json::{Map, Value};
 
 use super::error::VendorError;
-use super::module_model::{extension, envelope_of, error_of};
-use super::response_encoder::{ResponseMeta, ResponseEncoder};
+use super::module_model::{envelope_of, error_of, extension};
+use super::response_encoder::{ResponseEncoder, ResponseMeta};
 use crate::framing::Framing;
 use crate::limits;
-use crate::stream_limit::StreamPermit;
 use crate::state::Gateway;
+use crate::stream_limit::StreamPermit;
 use crate::streaming::{self, OpenStream};
 
-/// A run that is read, and how it is told.
+/// A subscription and the encoder of its stream.
 pub(super) struct Telling {
     subscription: Subscription,
     dialect: Dialect,
     text: AppendOnlyText,
     voice: ResponseEncoder,
-    /// The text of the answer has begun.
+    /// The text block was started.
     speaks: bool,
-    /// The caller has heard something, be it a sign of life.
+    /// Bytes were sent to the client, if only a heartbeat.
     begun: bool,
     ended: bool,
 }
@@ -52,8 +52,7 @@ impl Telling {
         }
     }
 
-    /// A run that fails before its first word still has a status; a stream that has begun can only say it
-    /// failed.
+    /// A run that fails before its first byte determines the status; later failures are events of the stream.
     pub(super) async fn response(
         mut self,
         gateway: &Gateway,
@@ -74,8 +73,8 @@ impl Telling {
         Ok((streaming::head(Framing::Sse), body).into_response())
     }
 
-    /// Waits for the next words, which are none only at the end. The envelope of a run that failed before
-    /// anything was heard is not told, but given.
+    /// Waits for the next bytes, which are empty only at the end. If the run failed before anything was sent,
+    /// returns its envelope as an error.
     async fn hear(&mut self) -> Result<Bytes, Box<Value>> {
         let mut words = Vec::new();
         while words.is_empty() && !self.ended {
@@ -83,7 +82,10 @@ impl Telling {
             let events = match self.subscription.next().await {
                 Ok(Some(events)) => events,
                 Ok(None) => {
-                    self.conclude(&envelope_of(Err(engine::Error::MissingTerminalEvent(run))), &mut words)?;
+                    self.conclude(
+                        &envelope_of(Err(engine::Error::MissingTerminalEvent(run))),
+                        &mut words,
+                    )?;
                     break;
                 }
                 Err(error) => {
@@ -117,7 +119,7 @@ impl Telling {
         }
     }
 
-    /// The run is over: the rest of its answer and what stands beside it, or why there is none.
+    /// Encodes the end of the run: the remaining text and the extension, or the error.
     fn conclude(&mut self, envelope: &Value, words: &mut Vec<u8>) -> Result<(), Box<Value>> {
         let data = envelope.get("data").and_then(Value::as_object);
         let rest = match data.filter(|_| envelope["ok"] == true) {
@@ -139,7 +141,7 @@ impl Telling {
                 self.voice.encode(Event::Error { error }, words);
             }
         }
-        self.voice.before_finish(words);
+        self.voice.finish(words);
         Ok(())
     }
 
@@ -160,7 +162,7 @@ impl Telling {
 }
 
 struct ModuleStreamBody {
-    /// What was heard before there was a stream.
+    /// Bytes received before the response was started.
     first: Option<Bytes>,
     telling: Telling,
     open: OpenStream,
@@ -181,6 +183,6 @@ async fn next(mut reader: ModuleStreamBody) -> Option<(Result<Bytes, Infallible>
 
 fn taken_back() -> Value {
     let body = ErrorBody::new(Code::E2010, Retracted.to_string());
-    let body = body.suggest("ask again, or without a stream: a whole answer may be begun anew");
+    let body = body.suggest("retry, or request a complete response, for which a restart is possible");
     Envelope::failure(body).into_value()
 }

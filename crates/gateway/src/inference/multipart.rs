@@ -1,5 +1,6 @@
-//! A form with files, read from the body piece by piece. A small file stays in memory; a larger one goes to the
-//! depot as it arrives, and is there for as long as somebody has it. Nothing is held beyond its limit.
+//! Multipart forms, read from the body chunk by chunk. A small file stays in memory; a larger one is written
+//! to the spill store as it arrives and is removed with its last media handle. Nothing beyond a limit is
+//! buffered.
 
 use std::io;
 
@@ -22,15 +23,14 @@ use crate::state::Gateway;
 #[derive(Debug, Default)]
 pub(super) struct MultipartForm {
     pub(super) fields: Map,
-    /// By the name of their field, in the order in which they came.
+    /// By field name, in the order of arrival.
     files: Vec<(String, Media)>,
-    /// One of the forms that may lie here at a time.
-    _place: Option<OwnedSemaphorePermit>,
+    /// Permit of `FORMS_MAX`.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl MultipartForm {
-    /// `files` are the fields that are files; any other is text. Nothing is read while too many forms lie here
-    /// already.
+    /// `files` are the fields that are files; all others are text. Waits for a permit before reading.
     pub(super) async fn read(
         headers: &HeaderMap,
         body: Body,
@@ -39,7 +39,7 @@ impl MultipartForm {
     ) -> Result<Self, ApiError> {
         let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let boundary = multer::parse_boundary(kind.unwrap_or_default()).map_err(|_| {
-            let message = "the body is not a form: send multipart/form-data";
+            let message = "the body is not multipart/form-data";
             let body = ErrorBody::new(Code::E1001, message);
             ApiError::with_status(body, StatusCode::UNSUPPORTED_MEDIA_TYPE)
         })?;
@@ -47,14 +47,14 @@ impl MultipartForm {
         let constraints = Constraints::new().size_limit(limit);
         let parts = Multipart::with_constraints(body.into_data_stream(), boundary, constraints);
         let reading = async {
-            let place = gateway.multipart_permits.clone().acquire_owned().await.ok();
+            let permit = gateway.multipart_permits.clone().acquire_owned().await.ok();
             let shelf = gateway.engine.media().depot().shelf();
             let mut form = Self::parse(parts, files, &shelf).await?;
-            form._place = place;
+            form._permit = permit;
             Ok(form)
         };
-        let patience = gateway.settings().body_read;
-        let read = tokio::time::timeout(patience, reading).await;
+        let read_timeout = gateway.settings().body_read;
+        let read = tokio::time::timeout(read_timeout, reading).await;
         read.unwrap_or_else(|_| {
             let body = ErrorBody::new(Code::E1001, "the body did not arrive in time");
             Err(ApiError::with_status(body, StatusCode::REQUEST_TIMEOUT))
@@ -64,7 +64,11 @@ impl MultipartForm {
     async fn parse(mut parts: Multipart<'_>, files: &[&str], shelf: &Shelf) -> Result<Self, ApiError> {
         let mut form = Self::default();
         let mut count = 0;
-        while let Some(mut field) = parts.next_field().await.map_err(|error| unreadable(&error))? {
+        while let Some(mut field) = parts
+            .next_field()
+            .await
+            .map_err(|error| multipart_error(&error))?
+        {
             count += 1;
             if count > limits::FORM_FIELDS_MAX {
                 let message = format!("the form has more than {} fields", limits::FORM_FIELDS_MAX);
@@ -72,7 +76,7 @@ impl MultipartForm {
             }
             let name = String::from(field.name().unwrap_or_default());
             if files.contains(&name.as_str()) {
-                let media = Self::keep(&mut field, shelf).await?;
+                let media = Self::store(&mut field, shelf).await?;
                 form.files.push((name, media));
             } else {
                 let text = text(&mut field).await?;
@@ -82,7 +86,7 @@ impl MultipartForm {
         Ok(form)
     }
 
-    /// A name with `[]` behind it is a member of a list.
+    /// A field name with the suffix `[]` is an element of a list.
     fn put(&mut self, name: &str, text: String) {
         match name.strip_suffix("[]") {
             Some(list) => {
@@ -100,21 +104,21 @@ impl MultipartForm {
         }
     }
 
-    /// What its sender says it is, is not believed: the bytes tell.
-    async fn keep(field: &mut Field<'_>, shelf: &Shelf) -> Result<Media, ApiError> {
+    /// The declared media type is ignored; the type is detected from the bytes.
+    async fn store(field: &mut Field<'_>, shelf: &Shelf) -> Result<Media, ApiError> {
         let filename = field.file_name().map(String::from);
         let mut intake = Intake::new(shelf.keep());
-        while let Some(piece) = field.chunk().await.map_err(|error| unreadable(&error))? {
-            intake = intake.push(&piece).await.map_err(|error| own(&error))?;
+        while let Some(piece) = field.chunk().await.map_err(|error| multipart_error(&error))? {
+            intake = intake.push(&piece).await.map_err(|error| storage_error(&error))?;
         }
-        let kept = intake.finish().await.and_then(Keeping::finish);
-        let source = kept.map_err(|error| own(&error))?;
+        let stored = intake.finish().await.and_then(Keeping::finish);
+        let source = stored.map_err(|error| storage_error(&error))?;
         let mut media = Media::new(source, None).with_kind(MediaKind::Other);
         media.hints.filename = filename;
         Ok(media)
     }
 
-    /// All files under any of these names.
+    /// Removes and returns all files with one of these field names.
     pub(super) fn files(&mut self, names: &[&str]) -> Vec<Media> {
         let (taken, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.files)
             .into_iter()
@@ -123,7 +127,7 @@ impl MultipartForm {
         taken.into_iter().map(|(_, media)| media).collect()
     }
 
-    /// A number that arrived as text.
+    /// Converts a number sent as text.
     pub(super) fn make_number(&mut self, key: &str) -> Result<(), ApiError> {
         let Some(Value::String(text)) = self.fields.get(key) else {
             return Ok(());
@@ -139,7 +143,7 @@ impl MultipartForm {
 
 async fn text(field: &mut Field<'_>) -> Result<String, ApiError> {
     let mut bytes = Vec::new();
-    while let Some(piece) = field.chunk().await.map_err(|error| unreadable(&error))? {
+    while let Some(piece) = field.chunk().await.map_err(|error| multipart_error(&error))? {
         if bytes.len() + piece.len() > limits::FORM_TEXT_BYTES_MAX {
             let allowed = limits::FORM_TEXT_BYTES_MAX;
             let message = format!("a field of the form exceeds {allowed} bytes");
@@ -153,20 +157,20 @@ async fn text(field: &mut Field<'_>) -> Result<String, ApiError> {
         .map_err(|_| ApiError::new(ErrorBody::new(Code::E1000, "a field of the form is not text")))
 }
 
-fn unreadable(error: &multer::Error) -> ApiError {
+fn multipart_error(error: &multer::Error) -> ApiError {
     match error {
         multer::Error::StreamSizeExceeded { limit } | multer::Error::FieldSizeExceeded { limit, .. } => {
             let body = ErrorBody::new(Code::E1005, format!("the body exceeds {limit} bytes"));
             ApiError::new(body.detail("allowed", *limit))
         }
-        _ => ApiError::new(ErrorBody::new(Code::E1000, "the form cannot be read to its end")),
+        _ => ApiError::new(ErrorBody::new(Code::E1000, "the form is incomplete or malformed")),
     }
 }
 
-fn own(error: &io::Error) -> ApiError {
+fn storage_error(error: &io::Error) -> ApiError {
     if error.kind() == io::ErrorKind::StorageFull {
         return ApiError::new(*storage_full());
     }
-    tracing::error!(%error, "a file of a form could not be kept");
-    ApiError::new(ErrorBody::new(Code::E4000, "the file could not be kept"))
+    tracing::error!(%error, "storing a file of a form failed");
+    ApiError::new(ErrorBody::new(Code::E4000, "the file could not be stored"))
 }

@@ -1,4 +1,4 @@
-//! What OpenAI's clients call to talk to a model.
+//! Chat endpoints of the OpenAI API.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -13,7 +13,7 @@ use crate::state::Gateway;
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let chat = Endpoint::post("/v1/chat/completions", "chat_completions", completions)
-        .summary("OpenAI's chat completions, whole or streamed, by any back-end or `module:NAME`.")
+        .summary("OpenAI chat completions, complete or streamed, from any back-end or `module:NAME`.")
         .request_body(request_schema(
             "messages",
             &json!({"type": "array", "items": {"type": "object"}}),
@@ -23,10 +23,12 @@ pub(super) fn operations() -> Vec<Endpoint> {
             ("id", text()),
             ("object", json!({"const": "chat.completion"})),
             ("model", text()),
-            ("choices", any_of_type("array", "One, usually.")),
+            ("choices", any_of_type("array", "Usually one.")),
         ]));
     let responses = Endpoint::post("/v1/responses", "responses", responses)
-        .summary("OpenAI's responses, whole or streamed. Nothing is kept: `previous_response_id` is refused.")
+        .summary(
+            "OpenAI responses, complete or streamed. Nothing is stored: `previous_response_id` is refused.",
+        )
         .request_body(request_schema(
             "input",
             &json!({"type": ["string", "array"], "items": {"type": "object"}}),
@@ -41,7 +43,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
     vec![chat, responses].into_iter().map(extension_headers).collect()
 }
 
-/// The body of a question; all that the vendor knows is taken.
+/// The schema of a request body; all fields of the vendor are accepted.
 pub(super) fn request_schema(field: &str, schema: &Value) -> Value {
     json!({
         "type": "object",
@@ -52,7 +54,7 @@ pub(super) fn request_schema(field: &str, schema: &Value) -> Value {
             "stream": {"type": "boolean"},
             "cogn": {
                 "type": "object",
-                "description": "What only this server knows; it never reaches a back-end.",
+                "description": "Extensions of this server; never sent to a back-end.",
                 "properties": {
                     "validate": {"enum": ["off", "check", "repair"]},
                     "degradation": {"enum": ["strict", "warn", "allow"]}
@@ -62,32 +64,32 @@ pub(super) fn request_schema(field: &str, schema: &Value) -> Value {
     })
 }
 
-/// The headers that every question may carry.
+/// The headers of all chat endpoints.
 pub(super) fn extension_headers(operation: Endpoint) -> Endpoint {
     operation
         .header(
             "X-Cogn-Validate",
-            "Whether the answer is held to the JSON Schema of the request by this server.",
+            "Whether this server validates the answer against the JSON Schema of the request.",
             crate::endpoint::one_of(&["off", "check", "repair"]),
         )
         .header(
             "X-Cogn-Degradation",
-            "Whether a back-end that lacks what is asked for may answer as well as it can, and say so.",
+            "Whether a back-end without a requested feature may be used, with a warning.",
             crate::endpoint::one_of(&["strict", "warn", "allow"]),
         )
         .header(
             "X-Cogn-Resumable",
-            "1 gives each event of a stream an id, and keeps the stream for a caller who loses it.",
+            "1 gives each event of a stream an id and makes the stream resumable.",
             crate::endpoint::one_of(&["0", "1"]),
         )
         .header(
             "Last-Event-ID",
-            "The id of the last event that was received: the answer is the rest of that stream.",
+            "The id of the last received event: resumes that stream.",
             text(),
         )
         .header(
             "Idempotency-Key",
-            "For `module:NAME`: a name for this request; sent again within a day, it gets the same run's answer.",
+            "For `module:NAME`: a request key; repeated within a day, it returns the response of the same run.",
             text(),
         )
 }

@@ -1,8 +1,7 @@
-//! Events in the words of a dialect, as its clients expect to hear them from their vendor's own server: under
-//! one id, begun before anything is said, with as much about usage as was asked for, and ended well or with
-//! an error, never with both.
+//! Encodes events in the dialect of a client, as its vendor would: one id, a start before any content, usage
+//! only if requested, and exactly one end, successful or an error.
 
-use ir::adaptation::{Ledger, Component};
+use ir::adaptation::{Component, Ledger};
 use ir::event::Warning;
 use ir::{ChatResponse, Dialect, Error, ErrorKind, Event, Ext, Phase, RunId, Usage};
 use serde_json::{Map, Value, json};
@@ -10,25 +9,25 @@ use wire::Encoder;
 
 use crate::limits;
 
-/// What an answer is called and what is said beside it.
+/// Id, model and extension data of a response.
 #[derive(Clone, Debug)]
 pub(super) struct ResponseMeta {
     pub(super) dialect: Dialect,
     pub(super) run: RunId,
-    /// The model that was asked for; the one that answers may have another name.
+    /// The requested model; the name reported by the back-end may differ.
     pub(super) model: String,
     /// Unix time in seconds.
     pub(super) created: u64,
     pub(super) shows_usage: bool,
-    /// How many answers were asked for, where it is more than one.
+    /// The number of requested choices, if more than one.
     pub(super) requested_choices: Option<u64>,
-    /// What the answer repeats of the question.
+    /// Request fields that the response repeats.
     pub(super) echo: Map<String, Value>,
     pub(super) warnings: Vec<Warning>,
 }
 
 impl ResponseMeta {
-    /// The run under the name that the vendor's clients expect.
+    /// The run id with the prefix of the vendor.
     fn id(&self) -> String {
         let prefix = match self.dialect {
             Dialect::Anthropic => "msg_",
@@ -48,20 +47,19 @@ impl ResponseMeta {
         }
     }
 
-    /// One dialect has no place for the time.
-    fn created_at(&self, told: Option<u64>) -> Option<u64> {
-        let at = told.filter(|at| *at > 0).unwrap_or(self.created);
+    /// Anthropic has no field for the time.
+    fn created_at(&self, reported: Option<u64>) -> Option<u64> {
+        let at = reported.filter(|at| *at > 0).unwrap_or(self.created);
         (self.dialect != Dialect::Anthropic).then_some(at)
     }
 
-    /// Some clients insist on numbers, and read 0 where the back-end tells none. The accounts keep what it
-    /// told.
-    fn usage_with_defaults(&self, told: Option<Usage>) -> Option<Usage> {
-        let told = told.filter(is_known);
+    /// Some clients require numbers, so unknown counts are sent as 0. Accounting uses the reported values.
+    fn usage_with_defaults(&self, reported: Option<Usage>) -> Option<Usage> {
+        let known = reported.filter(is_known);
         if self.dialect == Dialect::OpenaiChat {
-            return told;
+            return known;
         }
-        let mut usage = told.unwrap_or_default();
+        let mut usage = known.unwrap_or_default();
         usage.input_tokens.get_or_insert(0);
         usage.output_tokens.get_or_insert(0);
         if self.dialect == Dialect::OpenaiResponses {
@@ -71,7 +69,7 @@ impl ResponseMeta {
         Some(usage)
     }
 
-    /// A whole answer under the same name, with the same things said beside it.
+    /// Completes a response with id, model, usage and extension data.
     pub(super) fn complete(&mut self, response: &mut ChatResponse) {
         response.id = Some(self.id());
         let model = response.model.take().filter(|model| !model.is_empty());
@@ -88,10 +86,10 @@ impl ResponseMeta {
         self.write_warnings(&mut response.ext);
     }
 
-    /// One answer in place of several says so.
+    /// Adds a warning if several choices were requested.
     fn warn_single_choice(&mut self) {
         if let Some(asked) = self.requested_choices.take() {
-            let message = format!("/n: {asked} answers were asked for, and one is given");
+            let message = format!("/n: {asked} choices requested, one returned");
             self.warnings.insert(0, Warning::new("adapted", message));
         }
     }
@@ -108,7 +106,7 @@ impl ResponseMeta {
     }
 }
 
-/// An account that knows neither side says nothing.
+/// Usage without input and output counts is unknown.
 fn is_known(usage: &Usage) -> bool {
     usage.input_tokens.is_some() || usage.output_tokens.is_some()
 }
@@ -118,7 +116,7 @@ pub(super) struct ResponseEncoder {
     manner: ResponseMeta,
     encoder: Option<Encoder>,
     state: State,
-    /// What stands beside the answer, under `cogn`.
+    /// The extension `cogn`.
     extension: Ext,
 }
 
@@ -126,7 +124,7 @@ pub(super) struct ResponseEncoder {
 enum State {
     NotStarted,
     Started,
-    /// The model has said its last word; figures may follow.
+    /// A finish event was encoded; only usage may follow.
     Finished,
     Ended,
 }
@@ -141,16 +139,16 @@ impl ResponseEncoder {
         }
     }
 
-    /// What the caller has heard so far from somebody else: taken in, not said again.
+    /// Replays events that were already sent as raw bytes: updates the encoder without output.
     pub(super) fn replay(&mut self, events: &[Event]) {
-        let mut said = Vec::new();
+        let mut discarded = Vec::new();
         for event in events {
-            self.push(event, &mut said);
+            self.push(event, &mut discarded);
         }
         self.state = State::Started;
     }
 
-    /// Says one event.
+    /// Encodes one event.
     pub(super) fn encode(&mut self, event: Event, out: &mut Vec<u8>) {
         if self.state == State::Ended {
             return;
@@ -186,8 +184,8 @@ impl ResponseEncoder {
         }
     }
 
-    /// No more events come: the mark of a good end, or an error if it was none.
-    pub(super) fn before_finish(&mut self, out: &mut Vec<u8>) {
+    /// Encodes the end of the stream: successful after a finish event, otherwise an error.
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         match self.state {
             State::Ended => {}
             State::Finished => {
@@ -196,7 +194,7 @@ impl ResponseEncoder {
                 }
             }
             State::NotStarted | State::Started => {
-                let message = "the answer broke off before its end";
+                let message = "the response ended early";
                 let error = Error::new(ErrorKind::Network, Phase::MidStream, message);
                 self.encode(Event::Error { error }, out);
             }
@@ -218,7 +216,7 @@ impl ResponseEncoder {
         }
     }
 
-    /// What is said beside the answer is said before its last word: some dialects have no place after it.
+    /// Writes the extension before the finish event: some dialects have no field after it.
     fn before_finish(&mut self, out: &mut Vec<u8>) {
         self.state = State::Finished;
         let mut ext = std::mem::take(&mut self.extension);
@@ -256,7 +254,7 @@ mod tests {
     use ir::{Dialect, Error, ErrorKind, Event, Phase, RunId, Usage};
     use serde_json::Map;
 
-    use super::{ResponseMeta, ResponseEncoder};
+    use super::{ResponseEncoder, ResponseMeta};
 
     const DIALECTS: [Dialect; 3] = [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic];
 
@@ -273,13 +271,13 @@ mod tests {
         }
     }
 
-    fn said(dialect: Dialect, events: &[Event]) -> String {
+    fn encoded(dialect: Dialect, events: &[Event]) -> String {
         let mut voice = ResponseEncoder::new(manner(dialect));
         let mut out = Vec::new();
         for event in events {
             voice.encode(event.clone(), &mut out);
         }
-        voice.before_finish(&mut out);
+        voice.finish(&mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -300,13 +298,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_begins_with_text_is_still_begun() {
+    fn starts_stream_before_first_text() {
         for dialect in DIALECTS {
             let mut events = text();
             events.push(Event::Finish {
                 reason: FinishReason::Stop,
             });
-            let text = said(dialect, &events);
+            let text = encoded(dialect, &events);
             assert!(text.contains("asked"), "{text}");
             assert!(is_good_end(&text), "{text}");
             assert!(text.contains("00000000010000000000000001"), "{text}");
@@ -314,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_good_follows_an_error_or_a_cut() {
+    fn never_ends_successfully_after_error_or_early_end() {
         let error = Event::Error {
             error: Error::new(ErrorKind::Upstream, Phase::MidStream, "gone"),
         };
@@ -322,7 +320,7 @@ mod tests {
             for last in [None, Some(error.clone())] {
                 let mut events = text();
                 events.extend(last);
-                let text = said(dialect, &events);
+                let text = encoded(dialect, &events);
                 assert!(!is_good_end(&text), "{text}");
                 assert_eq!(text.matches("\"error\"").count().min(1), 1, "{text}");
             }
@@ -330,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_is_shown_where_it_was_asked_for() {
+    fn sends_usage_only_if_requested() {
         let usage = Usage {
             input_tokens: Some(3),
             output_tokens: Some(4),
@@ -341,19 +339,19 @@ mod tests {
             reason: FinishReason::Stop,
         });
         events.push(Event::Usage { usage });
-        assert!(!said(Dialect::OpenaiChat, &events).contains("usage"));
+        assert!(!encoded(Dialect::OpenaiChat, &events).contains("usage"));
         let mut voice = ResponseEncoder::new(ResponseMeta {
             shows_usage: true,
             ..manner(Dialect::OpenaiChat)
         });
         let mut out = Vec::new();
         events.into_iter().for_each(|event| voice.encode(event, &mut out));
-        voice.before_finish(&mut out);
+        voice.finish(&mut out);
         assert!(String::from_utf8(out).unwrap().contains("\"prompt_tokens\":3"));
     }
 
     #[test]
-    fn warnings_stand_beside_the_answer() {
+    fn writes_warnings_into_extension() {
         for dialect in DIALECTS {
             let mut events = vec![Event::Warning {
                 warning: Warning::new("adapted", "no seed"),
@@ -362,7 +360,7 @@ mod tests {
             events.push(Event::Finish {
                 reason: FinishReason::Stop,
             });
-            let text = said(dialect, &events);
+            let text = encoded(dialect, &events);
             assert!(
                 text.contains(r#""cogn":{"warnings":[{"code":"adapted""#),
                 "{text}"

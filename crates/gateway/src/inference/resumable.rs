@@ -1,30 +1,30 @@
-//! A stream that its caller may come back to. Its events are written in the caller's dialect once, go into the
-//! journal under numbers, and are read from there the first time as the second; `id:` names run and number,
-//! so that `Last-Event-ID` alone finds the rest.
+//! A resumable stream. Its events are encoded in the dialect of the client once, journaled with sequence
+//! numbers, and always read from the journal; `id:` is run and number, so that `Last-Event-ID` is sufficient
+//! to resume.
 
 use std::convert::Infallible;
 
 use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use engine::port::{EventKind, EncodedEvent};
-use engine::{ReadFrom as Begin, RelayPart, FrameEncoder, Subscription};
+use engine::port::{EncodedEvent, EventKind};
+use engine::{FrameEncoder, ReadFrom as Begin, RelayPart, Subscription};
 use futures::stream;
 use ir::{Dialect, Error, ErrorKind, Event, Phase, RunId};
 use module::Code;
 use module::envelope::ErrorBody;
 
-use super::error::VendorError;
 use super::call_metadata::CallMetadata;
+use super::error::VendorError;
 use super::response_encoder::ResponseEncoder;
 use crate::framing::Framing;
 use crate::limits;
 use crate::response::ApiError;
-use crate::stream_limit::{ClientStreams, StreamPermit};
 use crate::state::Gateway;
+use crate::stream_limit::{ClientStreams, StreamPermit};
 use crate::streaming::{self, OpenStream};
 
-/// An answer as it goes into the journal.
+/// Encodes a response as journal frames.
 #[derive(Debug)]
 pub(super) struct Frames(pub(super) ResponseEncoder);
 
@@ -42,8 +42,8 @@ impl FrameEncoder for Frames {
 
     fn end(&mut self, _good: bool) -> String {
         let mut bytes = Vec::new();
-        self.0.before_finish(&mut bytes);
-        // An end without a word is what a server writes that found the answer unfinished.
+        self.0.finish(&mut bytes);
+        // Recovery writes an empty terminal frame for an unfinished response, so this one must not be empty.
         match bytes.is_empty() {
             true => String::from(": end\n\n"),
             false => String::from_utf8_lossy(&bytes).into_owned(),
@@ -51,7 +51,7 @@ impl FrameEncoder for Frames {
     }
 }
 
-/// Where a reader was: the run, and the number of the last event it got.
+/// Resume point: the run, and the number of the last received event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     run: RunId,
@@ -68,11 +68,11 @@ impl Place {
             let (run, seq) = (run.parse().ok()?, seq.parse().ok()?);
             Some(Self { run, seq })
         });
-        let unknown = || VendorError::invalid("Last-Event-ID is not an id of an event of this server");
+        let unknown = || VendorError::invalid("Last-Event-ID is not an event id of this server");
         place.map(Some).ok_or_else(unknown)
     }
 
-    /// The rest of the stream, for whoever began it.
+    /// Resumes the stream, for the client that started it.
     pub(super) async fn resume(
         self,
         dialect: Dialect,
@@ -87,10 +87,7 @@ impl Place {
             .map_err(ApiError::from)?;
         let is_theirs = row.is_some_and(|row| row.module.is_empty() && row.client == caller.client);
         if !is_theirs {
-            let body = ErrorBody::new(
-                Code::E4013,
-                format!("there is no stream {} to go on with", self.run),
-            );
+            let body = ErrorBody::new(Code::E4013, format!("no resumable stream {}", self.run));
             return Err(VendorError::from(ApiError::new(body)));
         }
         let seat = gateway
@@ -115,7 +112,7 @@ struct ResumableBody {
     frames: Subscription,
     dialect: Dialect,
     open: OpenStream,
-    /// The last word has been said.
+    /// The terminal event was sent.
     told: bool,
     ended: bool,
 }
@@ -148,7 +145,7 @@ async fn next(mut reader: ResumableBody) -> Option<(Result<Bytes, Infallible>, R
             Err(_) => bytes.extend_from_slice(Framing::Sse.heartbeat()),
             Ok(Ok(Some(events))) => events.iter().for_each(|event| reader.frame(event, &mut bytes)),
             Ok(Ok(None)) if reader.told => reader.ended = true,
-            // Nobody said the last word: a server was killed in the middle.
+            // No terminal event: the server was killed during the run.
             Ok(Ok(None) | Err(_)) => reader.lose(&mut bytes),
         }
         if !bytes.is_empty() {
@@ -176,10 +173,10 @@ impl ResumableBody {
         }
     }
 
-    /// The end that is none, in the caller's words.
+    /// Ends the stream with an error in the dialect of the client.
     fn lose(&mut self, bytes: &mut Vec<u8>) {
         self.ended = true;
-        let message = "the answer broke off and cannot be gone on with";
+        let message = "the response was interrupted and cannot be resumed";
         let error = Error::new(ErrorKind::Network, Phase::MidStream, message);
         let Some(mut encoder) = wire::Encoder::new(self.dialect) else {
             return;
@@ -197,7 +194,7 @@ mod tests {
     use super::Place;
 
     #[test]
-    fn an_id_names_run_and_number_or_is_refused() {
+    fn parses_last_event_id() {
         let of = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert("last-event-id", HeaderValue::from_str(text).unwrap());

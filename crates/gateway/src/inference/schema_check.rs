@@ -1,5 +1,5 @@
-//! Whether an answer is what its schema says: `response_format` held to by us where the back-end is not
-//! trusted to. Text around the JSON can be taken away; the JSON itself is never touched.
+//! Validation of answers against the schema of `response_format`, by this server. Text around the JSON can be
+//! removed; the JSON is never changed.
 
 use ir::{ChatRequest, ChatResponse, Message, Part, PartBody, ResponseFormat, Role};
 use jsonschema::Validator;
@@ -14,18 +14,18 @@ pub(super) struct SchemaCheck {
     validator: Validator,
 }
 
-/// What came of holding an answer to its schema.
+/// Result of the validation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Fits,
-    /// It fits once this alone is left of it.
+    /// The answer matches without the text around this.
     FitsAs(String),
-    /// What is wrong with it.
+    /// The schema errors.
     Misfit(Vec<String>),
 }
 
 impl SchemaCheck {
-    /// `None` where no schema was asked for; an answer can then be anything.
+    /// `None` if no schema was requested.
     pub(super) fn of(chat: &ChatRequest) -> Result<Option<Self>, VendorError> {
         let schema = match &chat.response_format {
             Some(ResponseFormat::JsonSchema { schema, .. }) => Value::clone(schema),
@@ -33,11 +33,11 @@ impl SchemaCheck {
             Some(ResponseFormat::Text) | None => return Ok(None),
         };
         let unusable =
-            |why: String| VendorError::invalid(format!("the schema of the answer cannot be used: {why}"));
-        // Nothing is ever fetched.
+            |why: String| VendorError::invalid(format!("the response schema is not usable: {why}"));
+        // References are never fetched.
         if let Some(problem) = reference_problems(&schema, &[""]).first() {
             return Err(unusable(format!(
-                "`$ref: {}` leads nowhere in it",
+                "`$ref: {}` does not resolve",
                 problem.reference
             )));
         }
@@ -45,7 +45,7 @@ impl SchemaCheck {
         Ok(Some(Self { validator }))
     }
 
-    /// An answer that calls a tool is not the last one, and a refusal is not one that fits.
+    /// A tool call is not the final answer and is not validated; a refusal does not match.
     pub(super) fn judge(&self, response: &ChatResponse) -> Verdict {
         if response.tool_calls().next().is_some() {
             return Verdict::Fits;
@@ -76,20 +76,20 @@ impl SchemaCheck {
     }
 }
 
-/// The JSON inside a text that says more: from its first bracket to its last.
+/// The JSON within a text: from its first bracket to its last.
 fn inner(text: &str) -> Option<&str> {
     let from = text.find(['{', '['])?;
     let to = text.rfind(['}', ']'])?;
     text.get(from..=to)
 }
 
-/// The same answer with another text.
+/// Replaces the text of an answer.
 pub(super) fn replace_text(response: &mut ChatResponse, text: String) {
     response.parts.retain(|part| part.as_text().is_none());
     response.parts.push(Part::text(text));
 }
 
-/// The question again, after an answer that did not fit.
+/// Appends the invalid answer and a request for a valid one.
 pub(super) fn append_reask(chat: &mut ChatRequest, answer: &ChatResponse, misfits: &[String]) {
     let parts = answer
         .parts
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn text_around_json_is_told_from_json_that_is_wrong() {
+    fn distinguishes_text_around_json_from_invalid_json() {
         assert_eq!(judge(r#"{"n": 3}"#), Verdict::Fits);
         assert_eq!(
             judge("Sure!\n```json\n{\"n\": 3}\n```"),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_cannot_be_used_is_the_callers_mistake() {
+    fn refuses_unusable_schema() {
         let chat = ChatRequest {
             response_format: Some(ResponseFormat::JsonSchema {
                 name: None,

@@ -1,5 +1,5 @@
-//! An answer as it comes. Events are written in the caller's dialect; a back-end's own bytes are passed on as
-//! they are. When the reader goes, the body is dropped, and with it the call.
+//! A relayed response as a stream. Events are encoded in the dialect of the client; raw bytes of a back-end
+//! are forwarded unchanged. When the client disconnects, the body and with it the call are dropped.
 
 use std::convert::Infallible;
 
@@ -9,24 +9,29 @@ use engine::{RelayPart, RelayResponse};
 use futures::stream;
 
 use super::call_metadata::CallMetadata;
-use super::response_encoder::{ResponseMeta, ResponseEncoder};
+use super::response_encoder::{ResponseEncoder, ResponseMeta};
 use crate::framing::Framing;
 use crate::limits;
-use crate::stream_limit::StreamPermit;
 use crate::state::Gateway;
+use crate::stream_limit::StreamPermit;
 use crate::streaming::{self, OpenStream};
 
 struct RelayBody {
     relayed: RelayResponse,
     voice: ResponseEncoder,
-    /// The back-end speaks for itself, its end included.
+    /// Raw bytes are forwarded, including the end of the stream.
     verbatim: bool,
     parts: Vec<RelayPart>,
     open: OpenStream,
     ended: bool,
 }
 
-pub(super) fn response(gateway: &Gateway, relayed: RelayResponse, manner: ResponseMeta, seat: Option<StreamPermit>) -> Response {
+pub(super) fn response(
+    gateway: &Gateway,
+    relayed: RelayResponse,
+    manner: ResponseMeta,
+    seat: Option<StreamPermit>,
+) -> Response {
     let receipt = CallMetadata::of(&relayed);
     let reader = RelayBody {
         relayed,
@@ -60,9 +65,9 @@ async fn next(mut reader: RelayBody) -> Option<(Result<Bytes, Infallible>, Relay
 }
 
 impl RelayBody {
-    /// Everything that is ready, in one piece.
+    /// Encodes all ready parts into one buffer.
     fn say(&mut self) -> Bytes {
-        // A single piece of the back-end's own needs no copy.
+        // A single raw chunk needs no copy.
         if let [RelayPart::Raw(piece)] = self.parts.as_mut_slice() {
             self.verbatim = true;
             let bytes = std::mem::take(&mut piece.bytes);
@@ -89,12 +94,12 @@ impl RelayBody {
         Bytes::from(bytes)
     }
 
-    /// What is still owed when no more comes.
+    /// Encodes the end of the stream, unless it was forwarded.
     fn last(&mut self) -> Bytes {
         self.ended = true;
         let mut bytes = Vec::new();
         if !self.verbatim {
-            self.voice.before_finish(&mut bytes);
+            self.voice.finish(&mut bytes);
         }
         Bytes::from(bytes)
     }

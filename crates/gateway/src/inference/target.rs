@@ -1,5 +1,5 @@
-//! What a model's name leads to: a model of the back-ends, directly or by an alias, or a module under
-//! `module:NAME`. Whether the caller may have it is decided here, before anything is asked.
+//! Resolution of a model name: a model of the back-ends, directly or by an alias, or a module as
+//! `module:NAME`. Authorization is checked here, before any call.
 
 use std::sync::Arc;
 
@@ -18,38 +18,38 @@ pub(super) const MODULE_PREFIX: &str = "module:";
 pub(super) enum Target {
     Model {
         name: String,
-        /// The only back-end that may answer.
+        /// The only back-end that may be called.
         backend: Option<String>,
     },
     Module(Arc<Module>),
 }
 
-/// What a name leads to, if anybody here answers under it.
-pub(super) fn resolve(gateway: &Gateway, caller: &Caller, asked: &str) -> Result<Target, ApiError> {
-    let target = resolve_alias(gateway, caller, asked)?;
+/// Resolves a name and checks that a back-end serves it.
+pub(super) fn resolve(gateway: &Gateway, caller: &Caller, requested: &str) -> Result<Target, ApiError> {
+    let target = resolve_alias(gateway, caller, requested)?;
     if let Target::Model { name, .. } = &target {
         let fleet = gateway.engine.fleet();
-        // A back-end without a model of its own answers with any.
+        // A back-end without a fixed model serves any.
         let known = |own: &Option<String>| own.as_ref().is_none_or(|own| own == name);
         if !fleet.candidates().iter().any(|candidate| known(&candidate.model)) {
-            return Err(unknown(asked));
+            return Err(unknown(requested));
         }
     }
     Ok(target)
 }
 
-/// What a name leads to; whether anybody answers under it is left to the router, which says why not.
-pub(super) fn resolve_alias(gateway: &Gateway, caller: &Caller, asked: &str) -> Result<Target, ApiError> {
+/// Resolves a name; the router checks whether a back-end serves it.
+pub(super) fn resolve_alias(gateway: &Gateway, caller: &Caller, requested: &str) -> Result<Target, ApiError> {
     let settings = gateway.settings();
-    let alias = settings.aliases.get(asked);
-    let name = alias.map_or(asked, |alias| alias.model.as_str());
+    let alias = settings.aliases.get(requested);
+    let name = alias.map_or(requested, |alias| alias.model.as_str());
     if let Some(module) = name.strip_prefix(MODULE_PREFIX) {
         caller.require_module(module)?;
         return Ok(Target::Module(find(gateway, module)?));
     }
     if !caller.models.allows(name) {
-        let message = format!("these credentials do not allow the model `{asked}`");
-        let body = ErrorBody::new(Code::E4007, message).detail("model", asked);
+        let message = format!("these credentials do not allow the model `{requested}`");
+        let body = ErrorBody::new(Code::E4007, message).detail("model", requested);
         return Err(ApiError::with_status(body, StatusCode::FORBIDDEN));
     }
     Ok(Target::Model {
@@ -59,6 +59,6 @@ pub(super) fn resolve_alias(gateway: &Gateway, caller: &Caller, asked: &str) -> 
 }
 
 pub(super) fn unknown(model: &str) -> ApiError {
-    let message = format!("nobody here answers as `{model}`; /v1/models lists what there is");
+    let message = format!("model `{model}` not found; see /v1/models");
     ApiError::new(ErrorBody::new(Code::E4009, message).detail("reason", "model_not_found"))
 }

@@ -1,19 +1,22 @@
-//! An answer in one piece. Where the back-end speaks the caller's dialect these are its own bytes; else it is
-//! gathered and written anew. Nothing is sent before it is whole, so that a failure still has its status.
+//! A complete relayed response. For a back-end of the same dialect its raw bytes are forwarded; otherwise
+//! events are collected and encoded. Nothing is sent before the end, so that a failure determines the status.
 
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use engine::{RelayPart, RelayResponse};
-use ir::adaptation::{Ledger, Component};
+use ir::adaptation::{Component, Ledger};
 use ir::{ChatResponse, Dialect, Fold};
 
-use super::error::VendorError;
 use super::call_metadata::CallMetadata;
+use super::error::VendorError;
 use super::response_encoder::ResponseMeta;
 
-pub(super) async fn response(mut relayed: RelayResponse, mut manner: ResponseMeta) -> Result<Response, VendorError> {
+pub(super) async fn response(
+    mut relayed: RelayResponse,
+    mut manner: ResponseMeta,
+) -> Result<Response, VendorError> {
     let mut pieces: Vec<Bytes> = Vec::new();
     let mut fold = Fold::new();
     while let Some(part) = relayed.next().await {
@@ -34,7 +37,7 @@ pub(super) async fn response(mut relayed: RelayResponse, mut manner: ResponseMet
             manner.complete(&mut answer);
             write(manner.dialect, &answer)?
         }
-        // One piece is passed on as it is.
+        // A single chunk is forwarded without a copy.
         1 => as_json(Body::from(pieces.swap_remove(0))),
         _ => as_json(Body::from(pieces.concat())),
     };
@@ -46,7 +49,7 @@ fn as_json(body: Body) -> Response {
     ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// The answer as what it means, whatever bytes it came in.
+/// Collects the response from events, also of raw chunks.
 pub(super) async fn collect(mut relayed: RelayResponse) -> Result<(ChatResponse, CallMetadata), VendorError> {
     let mut fold = Fold::new();
     while let Some(part) = relayed.next().await {
@@ -63,14 +66,16 @@ pub(super) async fn collect(mut relayed: RelayResponse) -> Result<(ChatResponse,
 }
 
 fn whole(fold: Fold, receipt: &CallMetadata) -> Result<ChatResponse, VendorError> {
-    let told = |failure: VendorError| failure.with_metadata(receipt.clone());
-    let answer = fold.finish().map_err(|error| told(VendorError::from(error)))?;
+    let annotated = |failure: VendorError| failure.with_metadata(receipt.clone());
+    let answer = fold
+        .finish()
+        .map_err(|error| annotated(VendorError::from(error)))?;
     match answer.finish_reason {
         Some(_) => Ok(answer),
-        None => Err(told(VendorError::new(
+        None => Err(annotated(VendorError::new(
             502,
             "E2010",
-            "the answer broke off before its end",
+            "the response ended early",
         ))),
     }
 }

@@ -1,5 +1,5 @@
-//! What OpenAI's Responses keep on their server and this one does not. Going on from an answer that nobody
-//! kept would lose the conversation without a word, so it is refused; a wish to keep one is only noted.
+//! Stateful parameters of the OpenAI Responses API, which this server does not support. Continuing a response
+//! that is not stored would lose the conversation, so it is refused; `store` only causes a warning.
 
 use ir::Map;
 use ir::event::Warning;
@@ -13,17 +13,17 @@ pub(super) fn check(body: &mut Map, warnings: &mut Vec<Warning>) -> Result<(), V
     for key in NEEDS_STATE {
         if body.get(key).is_some_and(|value| !value.is_null()) {
             let message = format!(
-                "`{key}` is not supported: no answers are kept here; send the whole conversation as `input`"
+                "`{key}` is not supported: responses are not stored; send the whole conversation as `input`"
             );
             return Err(VendorError::new(400, "E1004", message));
         }
     }
     if body.get("background") == Some(&Value::Bool(true)) {
-        let message = "`background` is not supported: answers are given while the caller waits";
+        let message = "`background` is not supported: responses are synchronous";
         return Err(VendorError::new(400, "E1004", message));
     }
     if body.shift_remove("store") == Some(Value::Bool(true)) {
-        let message = "`store` was ignored: no answers are kept here";
+        let message = "`store` was ignored: responses are not stored";
         warnings.push(Warning::new("not_stored", message));
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Whose clients call a path. Whatever goes wrong there, before a handler or in one, is told in that
-//! vendor's words.
+//! The vendor API of a path. All errors of its paths, in the middleware or in a handler, are encoded in its
+//! format.
 
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ const OPENAI: [&str; 5] = [
 ];
 
 impl Vendor {
-    /// `None` for paths of our own.
+    /// `None` for paths of other APIs.
     pub(crate) fn of(path: &str, headers: &HeaderMap) -> Option<Self> {
         let under = |root: &str| {
             path.strip_prefix(root)
@@ -38,7 +38,7 @@ impl Vendor {
         })
     }
 
-    /// The schema of its errors, by name.
+    /// Name of the error schema.
     pub(crate) fn error_schema(self) -> &'static str {
         match self {
             Self::OpenAi => "OpenAiError",
@@ -46,7 +46,7 @@ impl Vendor {
         }
     }
 
-    /// An error as its clients read it.
+    /// Encodes an error.
     pub(super) fn error(self, status: u16, code: &str, message: &str, field: Option<&str>) -> Value {
         match self {
             Self::OpenAi => {
@@ -96,7 +96,7 @@ mod tests {
     use super::Vendor;
 
     #[test]
-    fn paths_say_whose_they_are() {
+    fn maps_paths_to_vendors() {
         let mut headers = HeaderMap::new();
         for (path, vendor) in [
             ("/v1/chat/completions", Some(Vendor::OpenAi)),

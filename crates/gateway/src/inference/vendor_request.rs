@@ -1,5 +1,5 @@
-//! A request as a vendor's client wrote it, before it is understood: the model it names can be exchanged and
-//! what is only for us taken out, and the rest stays byte for byte.
+//! A request of a vendor client before decoding: the model can be replaced and the extensions of this server
+//! removed; all other bytes stay unchanged.
 
 use axum::body::Bytes;
 use axum::http::HeaderMap;
@@ -9,18 +9,18 @@ use serde_json::Value;
 use wire::field_type;
 
 use super::error::VendorError;
-use super::unsupported_state;
 use super::extensions::RequestExtensions;
+use super::unsupported_state;
 
 #[derive(Debug)]
 pub(super) struct VendorRequest {
     pub(super) dialect: Dialect,
     pub(super) extensions: RequestExtensions,
-    /// What the caller should know besides the answer.
+    /// Warnings for the response.
     pub(super) warnings: Vec<Warning>,
     map: Map,
     bytes: Bytes,
-    /// The bytes no longer say what the map does.
+    /// The map differs from the bytes.
     dirty: bool,
 }
 
@@ -50,7 +50,7 @@ impl VendorRequest {
         })
     }
 
-    /// The model as the caller calls it.
+    /// The model name as requested.
     pub(super) fn model(&self) -> Result<&str, VendorError> {
         match self.map.get("model") {
             Some(Value::String(model)) if !model.is_empty() => Ok(model),
@@ -58,8 +58,8 @@ impl VendorRequest {
         }
     }
 
-    /// Asks for another model under the same letter. The bytes keep the name that came: whoever sends them
-    /// on puts its own model's there.
+    /// Replaces the model. The bytes keep the requested name, because every adapter that sends them writes
+    /// the model of its back-end.
     pub(super) fn rename(&mut self, model: &str) {
         self.map.insert(String::from("model"), Value::from(model));
     }
@@ -72,16 +72,16 @@ impl VendorRequest {
         self.map.get("stream") == Some(&Value::Bool(true))
     }
 
-    /// Whether the caller wants to see what was used; only one dialect leaves a choice.
+    /// Whether the stream reports usage; only OpenAI chat makes it optional.
     pub(super) fn includes_usage(&self) -> bool {
-        let asked = self
+        let requested = self
             .map
             .get("stream_options")
             .and_then(|options| options.get("include_usage"));
-        self.dialect != Dialect::OpenaiChat || asked == Some(&Value::Bool(true))
+        self.dialect != Dialect::OpenaiChat || requested == Some(&Value::Bool(true))
     }
 
-    /// The letter with what it means: the bytes are those that came, unless something had to change.
+    /// The bytes and the decoded request. The bytes are the original ones unless a field was changed.
     pub(super) fn into_parts(self) -> Result<(Bytes, ChatRequest), VendorError> {
         let value = Value::Object(self.map);
         let bytes = match self.dirty {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_need_not_change_stays_byte_for_byte() {
+    fn keeps_unchanged_request_byte_for_byte() {
         let text = "{ \"model\":\"m\",  \"messages\":[], \"temperature\": 1e0}";
         let bytes = Bytes::from_static(text.as_bytes());
         let mut letter = VendorRequest::parse(Dialect::OpenaiChat, bytes, &HeaderMap::new()).unwrap();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_us_and_what_is_renamed_is_changed_and_nothing_else() {
+    fn changes_only_extensions_and_model() {
         let body = json!({"model": "alias", "messages": [], "cogn": {"validate": "repair"}, "seed": 7});
         let mut letter = parse(&body);
         assert_eq!(letter.extensions.validate, ValidateMode::Repair);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_without_a_model_is_refused() {
+    fn refuses_request_without_model() {
         for body in [json!({"messages": []}), json!({"model": ""}), json!({"model": 3})] {
             assert!(parse(&body).model().is_err(), "{body}");
         }

@@ -1,10 +1,10 @@
-//! How much of the server each caller gets. A rate over time, places at a time, and fair turns when there
-//! are more requests than places.
+//! Limits per caller: request rate, concurrent runs, and a fair queue when there are more requests than
+//! permits.
 
 mod rates;
+mod run_queue;
 #[cfg(test)]
 mod tests;
-mod run_queue;
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ use crate::response::ApiError;
 
 pub(crate) use run_queue::{Acquire, RunPermit};
 
-/// What there is to share.
+/// Limits shared by all callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// Runs at a time.
+    /// Most concurrent runs.
     pub runs_max: usize,
-    /// Requests that wait for a place.
+    /// Most queued requests.
     pub queue_max: usize,
-    /// How long one waits before it is sent away.
+    /// Timeout in the queue.
     pub queue_wait: Duration,
 }
 
@@ -52,17 +52,17 @@ impl Limiter {
         }
     }
 
-    /// From now on.
+    /// Applies immediately.
     pub(crate) fn resize(&self, capacity: Capacity) {
         self.turns.resize(capacity);
     }
 
-    /// One more request of this caller, if its rate allows it.
+    /// Counts a request, if the rate of the caller allows it.
     pub(crate) fn check_rate(&self, caller: &Caller) -> Result<(), ApiError> {
         self.rates.pass(caller)
     }
 
-    /// A place for a run; waits for one where there is none.
+    /// Acquires a run permit, waiting if necessary.
     pub(crate) async fn acquire(&self, caller: &Caller) -> Result<RunPermit, ApiError> {
         match self.try_acquire(caller)? {
             Acquire::Ready(turn) => Ok(turn),
@@ -70,7 +70,7 @@ impl Limiter {
         }
     }
 
-    /// A place for a run, or one in the queue for it.
+    /// A run permit or a place in the queue.
     pub(crate) fn try_acquire(&self, caller: &Caller) -> Result<Acquire, ApiError> {
         self.turns.line_up(caller)
     }

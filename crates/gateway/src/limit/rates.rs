@@ -1,4 +1,4 @@
-//! A bucket for each caller that has a rate.
+//! Token buckets of callers with a rate limit.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ use crate::response::ApiError;
 
 #[derive(Debug)]
 pub(super) struct RateBuckets {
-    /// Buckets count from here: the wall clock may jump, this does not.
+    /// Origin of the bucket times, monotonic unlike the wall clock.
     began: Instant,
     buckets: Mutex<HashMap<String, Bucket>>,
 }
@@ -32,7 +32,7 @@ impl RateBuckets {
     pub(super) fn pass(&self, caller: &Caller) -> Result<(), ApiError> {
         let Some(rate) = caller.rate else { return Ok(()) };
         let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        // No code panics while it holds the lock, so a poisoned map is still whole.
+        // No code panics while it holds the lock, so a poisoned map is consistent.
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= limits::RATE_BUCKETS_MAX && !buckets.contains_key(&caller.client) {
             buckets.retain(|_, bucket| !bucket.is_full(now_ms));

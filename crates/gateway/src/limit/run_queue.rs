@@ -1,5 +1,5 @@
-//! Places for runs, and the wait for one. Who is next is decided by `tenancy::limit::Fair`; here is the
-//! waiting around it. A place is held until its run has ended, whoever still listens.
+//! Permits for runs and the wait for one. `tenancy::limit::FairQueue` decides the order; the asynchronous
+//! waiting is here. A permit is held until its run has ended, with or without readers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,18 +27,18 @@ pub(super) struct RunQueue {
 struct State {
     capacity: Capacity,
     fair: FairQueue<oneshot::Sender<RunPermit>>,
-    /// How long a place is held, on the average of late.
+    /// Moving average of the time a permit is held.
     average_hold: Duration,
 }
 
-/// What a request gets at once.
+/// Immediate result of a request.
 pub(crate) enum Acquire {
     Ready(RunPermit),
-    /// Its place in the queue, held for as long as this is.
+    /// Queued; dropping the future leaves the queue.
     Queued(BoxFuture<'static, Result<RunPermit, ApiError>>),
 }
 
-/// A place. Dropping it gives it to whoever is next.
+/// A run permit. On drop it passes to the next request.
 #[derive(Debug)]
 pub(crate) struct RunPermit {
     turns: Arc<RunQueue>,
@@ -57,7 +57,7 @@ impl RunQueue {
         }
     }
 
-    /// Whoever waits and now has a place comes in at once.
+    /// Waiting requests within the new capacity are admitted at once.
     pub(super) fn resize(self: &Arc<Self>, capacity: Capacity) {
         let mut state = self.lock();
         state.capacity = capacity;
@@ -72,10 +72,10 @@ impl RunQueue {
     pub(super) fn line_up(self: &Arc<Self>, caller: &Caller) -> Result<Acquire, ApiError> {
         let (sender, receiver) = oneshot::channel();
         let client = caller.client.as_str();
-        let (ticket, patience) = {
+        let (ticket, queue_wait) = {
             let mut state = self.lock();
-            let patience = state.capacity.queue_wait;
-            // Those that wait count too: nobody asks again when their turn has come.
+            let queue_wait = state.capacity.queue_wait;
+            // Waiting requests count too: the limit is not checked again when they are admitted.
             if let Some(allowed) = caller.concurrency
                 && state.fair.demand_of(client) >= allowed as usize
             {
@@ -84,8 +84,8 @@ impl RunQueue {
             match state.fair.enter(client, sender) {
                 Enqueued::Admitted(_) => return Ok(Acquire::Ready(self.new_permit(client))),
                 Enqueued::Rejected(_) => return Err(state.overloaded()),
-                // The one that had to go hears of it when its sender is dropped.
-                Enqueued::Queued(ticket, _) => (ticket, patience),
+                // An evicted request is notified by the drop of its sender.
+                Enqueued::Queued(ticket, _) => (ticket, queue_wait),
             }
         };
         let waiting = QueueGuard {
@@ -94,7 +94,7 @@ impl RunQueue {
             ticket,
         };
         let wait = async move {
-            if let Ok(Ok(turn)) = tokio::time::timeout(patience, receiver).await {
+            if let Ok(Ok(turn)) = tokio::time::timeout(queue_wait, receiver).await {
                 return Ok(turn);
             }
             let turns = waiting.turns.clone();
@@ -112,7 +112,8 @@ impl RunQueue {
         }
     }
 
-    /// The place goes to the next. If that one has just gone, the place comes back here by being dropped.
+    /// Passes the permit to the next request. If that one was cancelled meanwhile, the dropped permit gets
+    /// here again.
     fn release(self: &Arc<Self>, client: &str) {
         let next = self.lock().fair.leave(client);
         if let Some((client, sender)) = next {
@@ -121,19 +122,19 @@ impl RunQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code panics while it holds the lock, so a poisoned state is still whole.
+        // No code panics while it holds the lock, so a poisoned state is consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// An honest guess: as many as wait and one more, at the pace at which places become free.
+    /// Estimates `retry_after_ms`: queued requests plus one, at the rate at which permits are released.
     fn overloaded(&self) -> ApiError {
         let ahead = u32::try_from(self.fair.waiting() + 1).unwrap_or(u32::MAX);
         let places = u32::try_from(self.capacity.runs_max.max(1)).unwrap_or(u32::MAX);
         let pause = (self.average_hold * ahead / places).clamp(limits::RETRY_MIN, limits::RETRY_MAX);
         let message = format!(
-            "{} runs are in progress and {} wait",
+            "{} runs are in progress and {} are queued",
             self.fair.running(),
             self.fair.waiting()
         );
@@ -154,8 +155,8 @@ impl Drop for RunPermit {
     }
 }
 
-/// Somebody who waits, and may stop waiting at any moment. One whose turn has come, or who had to make
-/// room, is not in the queue any more.
+/// Removes a waiting request from the queue on drop. Admitted and evicted requests are not in the queue any
+/// more.
 struct QueueGuard {
     turns: Arc<RunQueue>,
     client: String,

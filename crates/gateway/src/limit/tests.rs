@@ -28,7 +28,7 @@ fn patient(runs_max: usize, queue_max: usize, queue_wait: Duration) -> Arc<Limit
     }))
 }
 
-/// A request that waits until it is let in, sent away, or dropped.
+/// A request that is pending until it is admitted, refused, or dropped.
 fn ask(
     limiter: &Arc<Limiter>,
     name: &str,
@@ -42,7 +42,7 @@ fn ask(
 }
 
 #[tokio::test]
-async fn whoever_piles_up_requests_keeps_nobody_else_waiting() {
+async fn queue_is_fair_between_clients() {
     let limiter = limiter(2, 10);
     let mut held: Vec<RunPermit> = Vec::new();
     for _ in 0..2 {
@@ -55,8 +55,8 @@ async fn whoever_piles_up_requests_keeps_nobody_else_waiting() {
     let mut modest = ask(&limiter, "modest");
     assert!((&mut modest).now_or_never().is_none());
     held.pop();
-    assert!(modest.await.is_ok(), "the next place was not theirs");
-    // One of the pile had to make room, and was told so at once.
+    assert!(modest.await.is_ok(), "the next permit goes to another client");
+    // One of the queued requests was evicted and got its error at once.
     let gone = pile.iter_mut().filter_map(|waiting| waiting.now_or_never());
     let gone: Vec<_> = gone.collect();
     assert!(
@@ -67,7 +67,7 @@ async fn whoever_piles_up_requests_keeps_nobody_else_waiting() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_ever() {
+async fn queue_wait_times_out() {
     let limiter = patient(1, 10, Duration::from_millis(5));
     let _held = ask(&limiter, "a").await.unwrap();
     assert_eq!(
@@ -77,7 +77,7 @@ async fn nobody_waits_for_ever() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_when_to_come_back() {
+async fn overload_error_has_retry_after() {
     let limiter = limiter(1, 0);
     let _held = ask(&limiter, "a").await.unwrap();
     let refusal = limiter.acquire(&caller("b")).await.unwrap_err().into_response();
@@ -91,7 +91,7 @@ async fn a_refusal_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_key_has_at_most_its_own_places() {
+async fn limits_concurrent_runs_per_key() {
     let limiter = limiter(10, 10);
     let mut two = caller("two");
     two.concurrency = Some(2);
@@ -104,7 +104,7 @@ async fn a_key_has_at_most_its_own_places() {
 }
 
 #[tokio::test]
-async fn whoever_waits_has_no_more_places_for_it() {
+async fn queued_requests_count_towards_concurrency() {
     let limiter = limiter(2, 10);
     let held = [
         ask(&limiter, "a").await.unwrap(),
@@ -124,7 +124,7 @@ async fn whoever_waits_has_no_more_places_for_it() {
 }
 
 #[tokio::test]
-async fn a_rate_is_kept_and_says_when_there_is_more() {
+async fn rate_limit_error_has_retry_after() {
     let limiter = limiter(1, 1);
     let mut slow = caller("slow");
     slow.rate = Some("2/m".parse().unwrap());
@@ -141,14 +141,14 @@ enum Step {
     Ask(u8),
     /// Ends a run.
     End(usize),
-    /// Somebody who waits goes away.
+    /// Drops a waiting request.
     Leave(usize),
 }
 
 proptest! {
-    /// However requests come, go and are given up, no place is lost and none is given twice.
+    /// For all sequences of requests, ends and cancellations, no permit is lost or issued twice.
     #[test]
-    fn places_are_neither_lost_nor_doubled(
+    fn permits_are_neither_lost_nor_doubled(
         places in 1usize..4,
         queue in 0usize..4,
         steps in proptest::collection::vec(
@@ -181,12 +181,12 @@ proptest! {
                 }
                 waiting = still;
                 assert!(held.len() <= places);
-                assert!(waiting.is_empty() || held.len() == places, "a place stays empty");
+                assert!(waiting.is_empty() || held.len() == places, "an unused permit while requests wait");
             }
             drop(waiting);
             held.clear();
             for _ in 0..places {
-                held.push(ask(&limiter, "last").now_or_never().expect("no place was lost").unwrap());
+                held.push(ask(&limiter, "last").now_or_never().expect("a permit was lost").unwrap());
             }
         });
     }

@@ -1,11 +1,10 @@
-//! The tools that are no modules: what other runtimes of these modules offer to hosts, under the names that
-//! hosts know from there.
+//! Built-in tools: those that other runtimes of these modules offer, under the same names.
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// The prefix of these names, which no module's tool has.
+/// Prefix of these names, reserved for them.
 const PREFIX: &str = "cognitive_";
 pub(super) const RUN: &str = "cognitive_run";
 pub(super) const LIST: &str = "cognitive_list";
@@ -15,7 +14,7 @@ pub(super) fn is_reserved(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// What `cognitive_run` takes.
+/// Arguments of `cognitive_run`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunArguments {
@@ -26,7 +25,7 @@ pub(super) struct RunArguments {
     pub(super) model: Option<String>,
 }
 
-/// What `cognitive_info` takes.
+/// Arguments of `cognitive_info`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct InfoArguments {
@@ -37,26 +36,22 @@ pub(super) fn tools() -> [Tool; 3] {
     let reads = || ToolAnnotations::new().read_only(true).open_world(false);
     let run = Tool::new(
         RUN,
-        "Runs a module by its name and gives its envelope: `ok` with `meta` and `data`, or not `ok` with `error`.",
+        "Runs a module by name and returns its envelope: `ok` with `meta` and `data`, or not `ok` with `error`.",
         object(
             &["module"],
             &json!({
-                "module": {"type": "string", "description": "The module's name, as cognitive_list gives it."},
-                "args": {"type": "string", "description": "Free text, in place of an input."},
+                "module": {"type": "string", "description": "The name of the module, as returned by cognitive_list."},
+                "args": {"type": "string", "description": "Free text instead of an input."},
                 "input": {"type": "object", "description": "The module's input."},
-                "provider": {"type": "string", "description": "The only back-end that may answer."},
-                "model": {"type": "string", "description": "The model to ask for."}
+                "provider": {"type": "string", "description": "The only back-end that may be called."},
+                "model": {"type": "string", "description": "The requested model."}
             }),
         ),
     );
-    let list = Tool::new(
-        LIST,
-        "Lists the modules that can be run here.",
-        object(&[], &json!({})),
-    );
+    let list = Tool::new(LIST, "Lists the available modules.", object(&[], &json!({})));
     let info = Tool::new(
         INFO,
-        "Says everything about one module: its manifest and its schemas.",
+        "Describes a module: its manifest and its schemas.",
         object(&["module"], &json!({"module": {"type": "string"}})),
     );
     [

@@ -1,5 +1,5 @@
-//! A call of a tool: which module is meant, with which input, whether a person has to agree, and the run.
-//! Only a tool that does not exist is an error of the protocol; everything else is a result that says so.
+//! A tool call: module and input are determined, confirmation is requested if necessary, and the module is
+//! run. Only an unknown tool is a protocol error; everything else is a tool result.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use serde_json::{Map, Value, json};
 use tenancy::Scope;
 
 use super::builtin::{self, InfoArguments, RunArguments};
-use super::confirm::{ConfirmationRequest, Confirmation, side_effects};
+use super::confirm::{Confirmation, ConfirmationRequest, side_effects};
 use super::progress::run_with_progress;
 use super::result::{refused, result};
 use super::view::VisibleModules;
 use crate::call::Call;
-use crate::negotiate::{ModeSignals, RequestedMode};
 use crate::idempotency::IdempotencyHeaders;
-use crate::response::{ApiError, record};
+use crate::negotiate::{ModeSignals, RequestedMode};
 use crate::request::{ExecuteBody, RequestOptions};
+use crate::response::{ApiError, record};
 use crate::state::Gateway;
 use engine::run::OnDisconnect;
 
-/// A module with everything that its caller said about this run.
+/// A module with the input and options of this run.
 struct ToolInvocation {
     module: Arc<Module>,
     input: Value,
@@ -41,10 +41,10 @@ pub(super) async fn call(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let arguments = request.arguments.clone().unwrap_or_default();
-    let order = match request.name.as_ref() {
-        builtin::LIST => return Ok(told(list(view)).into()),
-        builtin::INFO => return Ok(told(info(view, arguments)).into()),
-        builtin::RUN => named(gateway, view, arguments),
+    let invocation = match request.name.as_ref() {
+        builtin::LIST => return Ok(into_result(list(view)).into()),
+        builtin::INFO => return Ok(into_result(info(view, arguments)).into()),
+        builtin::RUN => parse_run(gateway, view, arguments),
         tool => {
             let module = view.by_tool(tool).cloned();
             let module =
@@ -57,13 +57,13 @@ pub(super) async fn call(
             })
         }
     };
-    match order {
-        Ok(order) => Ok(run(gateway, view, order, &request, context).await),
+    match invocation {
+        Ok(invocation) => Ok(run(gateway, view, invocation, &request, context).await),
         Err(refusal) => Ok(refused(refusal).into()),
     }
 }
 
-fn told(answer: Result<Value, ApiError>) -> rmcp::model::CallToolResult {
+fn into_result(answer: Result<Value, ApiError>) -> rmcp::model::CallToolResult {
     match answer {
         Ok(envelope) => result(envelope, None),
         Err(refusal) => refused(refusal),
@@ -87,8 +87,12 @@ fn info(view: &VisibleModules, arguments: Map<String, Value>) -> Result<Value, A
     ))
 }
 
-/// The order that the arguments of `cognitive_run` give.
-fn named(gateway: &Gateway, view: &VisibleModules, arguments: Map<String, Value>) -> Result<ToolInvocation, ApiError> {
+/// The invocation described by the arguments of `cognitive_run`.
+fn parse_run(
+    gateway: &Gateway,
+    view: &VisibleModules,
+    arguments: Map<String, Value>,
+) -> Result<ToolInvocation, ApiError> {
     let arguments: RunArguments = read(arguments)?;
     let module = view.find(&arguments.module)?.clone();
     let input = match (arguments.input, arguments.args) {
@@ -107,9 +111,9 @@ fn named(gateway: &Gateway, view: &VisibleModules, arguments: Map<String, Value>
             .iter()
             .any(|candidate| candidate.name == *provider);
         if !known {
-            let error = ErrorBody::new(Code::E1004, format!("no back-end is called `{provider}`"));
+            let error = ErrorBody::new(Code::E1004, format!("unknown back-end `{provider}`"));
             return Err(ApiError::new(
-                error.suggest("leave `provider` out: the server chooses"),
+                error.suggest("omit `provider` to let the server choose"),
             ));
         }
     }
@@ -129,15 +133,15 @@ fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, ApiErro
 async fn run(
     gateway: &Gateway,
     view: &VisibleModules,
-    order: ToolInvocation,
+    invocation: ToolInvocation,
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
-    let powers = side_effects(&order.module, &view.modules);
+    let powers = side_effects(&invocation.module, &view.modules);
     if !powers.is_empty() && gateway.settings().mcp_confirm {
         let question = ConfirmationRequest {
-            module: order.module.name(),
-            input: &order.input,
+            module: invocation.module.name(),
+            input: &invocation.input,
             powers: &powers,
         };
         match question.ask(request, context).await {
@@ -146,7 +150,7 @@ async fn run(
             Confirmation::Pending(answer) => return answer.into(),
         }
     }
-    match begin(gateway, view, order, context).await {
+    match begin(gateway, view, invocation, context).await {
         Ok(response) => response,
         Err(refusal) => refused(refusal).into(),
     }
@@ -155,31 +159,31 @@ async fn run(
 async fn begin(
     gateway: &Gateway,
     view: &VisibleModules,
-    order: ToolInvocation,
+    invocation: ToolInvocation,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ApiError> {
-    // Whoever wants to hear how far it is gets a stream to hear it from, where the module makes one.
-    let hears = context.meta.get_progress_token().is_some();
-    let streams = order.module.manifest.response.mode != ResponseMode::Sync;
+    // A client that requests progress gets it from a stream, if the module supports streaming.
+    let wants_progress = context.meta.get_progress_token().is_some();
+    let streams = invocation.module.manifest.response.mode != ResponseMode::Sync;
     let traceparent = context.meta.0.get("traceparent").and_then(Value::as_str);
     let options = RequestOptions {
         on_disconnect: OnDisconnect::Cancel,
-        progress: Some(hears),
+        progress: Some(wants_progress),
         trace: traceparent.and_then(|text| text.parse().ok()),
-        model: order.model,
-        backend: order.backend,
+        model: invocation.model,
+        backend: invocation.backend,
         ..RequestOptions::default()
     };
     let call = Call {
         client: view.client.clone(),
-        module: order.module,
+        module: invocation.module,
         body: ExecuteBody {
-            input: order.input,
+            input: invocation.input,
             options,
             recovery: None,
         },
         signals: ModeSignals {
-            accept: (hears && streams).then_some(RequestedMode::Streaming),
+            accept: (wants_progress && streams).then_some(RequestedMode::Streaming),
             ..ModeSignals::default()
         },
         repeat: IdempotencyHeaders::default(),

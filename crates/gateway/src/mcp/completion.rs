@@ -1,5 +1,4 @@
-//! Words that a host offers while its user types: names of modules in addresses, and the values that an
-//! input schema lists.
+//! Argument completion: names of modules in resource URIs, and enum values of an input schema.
 
 use module::lower::input_schema;
 use module::schema::resolve;
@@ -25,7 +24,7 @@ pub(super) fn complete(view: &VisibleModules, request: &CompleteRequestParams) -
     completion.map(CompleteResult::new).unwrap_or_default()
 }
 
-/// The values of an argument, where its schema lists them.
+/// The enum values of an argument.
 fn listed(view: &VisibleModules, prompt: &str, argument: &str) -> Vec<String> {
     let Some(module) = view.by_tool(prompt) else {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! A person's word before a module runs that may act on the world. The one who calls here is a model; so
-//! its host is asked to ask. A host that cannot ask is refused rather than trusted.
+//! Confirmation by a person before a module with side effects runs. The caller is a model, so its host is
+//! asked to elicit the confirmation. A host without elicitation is refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,28 +21,28 @@ use sha2::{Digest, Sha256};
 use crate::limits;
 use crate::response::ApiError;
 
-/// The name of the question, and of the field that answers it.
+/// Key of the elicitation and of its field.
 const KEY: &str = "confirm";
 
-/// Policies under which a module does more than answer.
-const POWERS: [&str; 3] = ["side_effects", "filesystem_write", "code_execution"];
+/// Policies that allow side effects.
+const SIDE_EFFECT_POLICIES: [&str; 3] = ["side_effects", "filesystem_write", "code_execution"];
 
-/// What a module may do to the world, those that it calls included.
+/// The allowed side effects of a module, including those of modules that it calls.
 pub(super) fn side_effects(module: &Arc<Module>, modules: &Modules) -> Vec<&'static str> {
     let graph = build(module, &|name| modules.get(name).cloned());
-    let allowed = |power: &&str| {
+    let allowed = |policy: &&str| {
         let mut all = graph.nodes.values();
-        all.any(|node| node.module.manifest.policies.access(power) == Access::Allow)
+        all.any(|node| node.module.manifest.policies.access(policy) == Access::Allow)
     };
-    POWERS.into_iter().filter(allowed).collect()
+    SIDE_EFFECT_POLICIES.into_iter().filter(allowed).collect()
 }
 
-/// What came of asking.
+/// Result of a confirmation request.
 #[derive(Debug)]
 pub(super) enum Confirmation {
     Approved,
     Declined(ApiError),
-    /// The host calls again, with the answer.
+    /// The host repeats the call with the answer.
     Pending(InputRequiredResult),
 }
 
@@ -60,34 +60,34 @@ impl ConfirmationRequest<'_> {
         context: &RequestContext<RoleServer>,
     ) -> Confirmation {
         let version = context.protocol_version();
-        let in_turns =
+        let by_retry =
             version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
-        if in_turns {
+        if by_retry {
             let answers = request.input_responses.as_ref();
             if let Some(answer) = answers.and_then(|answers| answers.get(KEY)) {
-                let about_this = request.request_state.as_deref() == Some(self.print().as_str());
+                let about_this = request.request_state.as_deref() == Some(self.fingerprint().as_str());
                 let answer = serde_json::from_value(answer.clone()).ok();
                 return if about_this {
-                    word(answer)
+                    confirmation(answer)
                 } else {
-                    withheld("other_call")
+                    declined("other_call")
                 };
             }
         }
-        if !can_ask(context) {
-            return withheld("cannot_ask");
+        if !can_elicit(context) {
+            return declined("cannot_ask");
         }
-        if in_turns {
+        if by_retry {
             let request = InputRequest::Elicitation(ElicitRequest::new(self.form()));
             let requests = BTreeMap::from([(String::from(KEY), request)]);
-            return Confirmation::Pending(InputRequiredResult::new(Some(requests), Some(self.print())));
+            return Confirmation::Pending(InputRequiredResult::new(Some(requests), Some(self.fingerprint())));
         }
         let answer = context
             .peer
             .create_elicitation_with_timeout(self.form(), Some(limits::MCP_CONFIRM));
         tokio::select! {
-            answer = answer => word(answer.ok()),
-            () = context.ct.cancelled() => withheld("cancelled"),
+            answer = answer => confirmation(answer.ok()),
+            () = context.ct.cancelled() => declined("cancelled"),
         }
     }
 
@@ -95,7 +95,7 @@ impl ConfirmationRequest<'_> {
         let schema = ElicitationSchema::builder().required_bool_property(KEY, |field| {
             field
                 .title("Run it")
-                .description("Whether the module may run with this input.")
+                .description("Allow the module to run with this input.")
                 .with_default(false)
         });
         ElicitRequestParams::FormElicitationParams {
@@ -112,15 +112,15 @@ impl ConfirmationRequest<'_> {
             shown.push_str("... (cut)");
         }
         format!(
-            "The module `{}` may act on the world ({}). Its input: {shown}",
+            "The module `{}` may have side effects ({}). Its input: {shown}",
             self.module,
             self.powers.join(", ")
         )
     }
 
-    /// Ties an answer to its question. The host could lie about the answer as well, so this guards against
-    /// mistakes only, and needs no key.
-    fn print(&self) -> String {
+    /// Binds an answer to its request. The host could forge the answer as well, so this guards only against
+    /// mistakes and needs no key.
+    fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         for part in [self.module, &self.input.to_string()] {
             hash.update((part.len() as u64).to_be_bytes());
@@ -130,42 +130,39 @@ impl ConfirmationRequest<'_> {
     }
 }
 
-/// A host that names no way of asking can show forms: that was the only way at first.
-fn can_ask(context: &RequestContext<RoleServer>) -> bool {
+/// A host without a declared mode supports forms: originally the only mode.
+fn can_elicit(context: &RequestContext<RoleServer>) -> bool {
     let capabilities = context.client_capabilities();
     let elicits = capabilities.and_then(|capabilities| capabilities.elicitation);
     elicits.is_some_and(|elicits| elicits.form.is_some() || elicits.url.is_none())
 }
 
-fn word(answer: Option<ElicitResult>) -> Confirmation {
+fn confirmation(answer: Option<ElicitResult>) -> Confirmation {
     let Some(answer) = answer else {
-        return withheld("no_answer");
+        return declined("no_answer");
     };
     let content = answer.content.as_ref();
     let yes = content.and_then(|content| content.get(KEY)) == Some(&Value::Bool(true));
     match (answer.action, yes) {
         (ElicitationAction::Accept, true) => Confirmation::Approved,
-        _ => withheld("declined"),
+        _ => declined("declined"),
     }
 }
 
-fn withheld(reason: &str) -> Confirmation {
+fn declined(reason: &str) -> Confirmation {
     let (message, suggestion) = match reason {
         "cannot_ask" => (
-            "the module may act on the world, and this host cannot ask a person whether it may run",
-            "use a host that supports elicitation, or set mcp.confirm = false where the host asks by itself",
+            "the module may have side effects, and this host does not support confirmation",
+            "use a host that supports elicitation, or set mcp.confirm = false if the host confirms calls itself",
         ),
         "other_call" => (
-            "the confirmation was given to another call",
-            "ask again for this call",
+            "the confirmation belongs to another call",
+            "request confirmation for this call",
         ),
-        "declined" => (
-            "a person did not allow the module to run",
-            "ask what should be different",
-        ),
+        "declined" => ("the user declined the call", "ask the user what to change"),
         _ => (
-            "nobody said whether the module may run",
-            "call again when somebody can answer",
+            "no confirmation was received",
+            "call again when a user can confirm",
         ),
     };
     let body = ErrorBody::new(Code::E4007, message)

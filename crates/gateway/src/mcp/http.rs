@@ -1,6 +1,6 @@
-//! MCP over streamable HTTP, at one path. Who may come in, by which name and from which page is decided
-//! before; bodies are read with the limits of all others. Newer clients bring everything with each request,
-//! older ones get a session that is theirs alone.
+//! MCP over streamable HTTP, at one path. Authentication, host and origin checks are done by the middleware;
+//! bodies have the same limits as elsewhere. Newer clients are stateless, older ones get a session that
+//! belongs to one client.
 
 use std::sync::Arc;
 
@@ -16,25 +16,24 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 
-use super::transport::McpTransport;
 use super::server::Mcp;
 use super::sessions::Sessions;
+use super::transport::McpTransport;
 use crate::limits;
-use crate::response::ApiError;
 use crate::request::read_bytes;
-use crate::stream_limit::ClientStreams;
+use crate::response::ApiError;
 use crate::state::Gateway;
+use crate::stream_limit::ClientStreams;
 
 pub(crate) const PATH: &str = "/mcp";
 pub(crate) const SESSION: &str = "mcp-session-id";
 
-/// The path in the server's description: that it is there, and who says what is spoken. More than that is
-/// the protocol's own to say.
+/// The path in the API description, which only refers to the protocol.
 pub(crate) fn described() -> Value {
     let any = json!({"schema": {}});
     json!({"post": {
         "operationId": "mcp",
-        "summary": "A message of the Model Context Protocol, over streamable HTTP. Sessions are read and ended by GET and DELETE at the same path, as the protocol says.",
+        "summary": "A message of the Model Context Protocol, over streamable HTTP. GET and DELETE at the same path read and end a session, as the protocol defines.",
         "requestBody": {
             "required": true,
             "content": {"application/json": {"schema": {
@@ -44,15 +43,15 @@ pub(crate) fn described() -> Value {
             }}}
         },
         "responses": {
-            "200": {"description": "the answer", "content": {"application/json": any, "text/event-stream": any}},
-            "202": {"description": "it was taken in, and has no answer"},
-            "4XX": {"description": "no message of the protocol, no such session, or not allowed"},
+            "200": {"description": "the response", "content": {"application/json": any, "text/event-stream": any}},
+            "202": {"description": "accepted; there is no response"},
+            "4XX": {"description": "invalid message, unknown session, or not allowed"},
             "5XX": {"description": "the server failed"}
         }
     }})
 }
 
-/// What answers at the path.
+/// HTTP service of the path.
 #[derive(Clone)]
 pub(crate) struct McpHttpService {
     gateway: Gateway,
@@ -66,7 +65,7 @@ impl McpHttpService {
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(limits::MCP_SESSION_IDLE);
         let manager = Arc::new(manager);
-        // Names and origins are checked for every path alike, and have been by now.
+        // Host and origin are already checked by the middleware.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
@@ -74,11 +73,11 @@ impl McpHttpService {
             .with_sse_keep_alive(Some(limits::HEARTBEAT))
             .with_max_request_body_bytes(limits::BODY_BYTES_MAX)
             .with_cancellation_token(gateway.ended.clone());
-        let spoken = gateway.clone();
-        let speak = move || Ok(Mcp::new(spoken.clone(), McpTransport::Http));
+        let shared = gateway.clone();
+        let new_server = move || Ok(Mcp::new(shared.clone(), McpTransport::Http));
         Self {
             gateway: gateway.clone(),
-            service: StreamableHttpService::new(speak, manager.clone(), config),
+            service: StreamableHttpService::new(new_server, manager.clone(), config),
             manager,
             sessions: Arc::default(),
         }
@@ -92,7 +91,7 @@ impl McpHttpService {
         if let Some(id) = &session
             && !self.sessions.is_of(id, &owner)
         {
-            let body = ErrorBody::new(Code::E4009, "there is no such session");
+            let body = ErrorBody::new(Code::E4009, "unknown session");
             return Err(ApiError::with_status(body, StatusCode::NOT_FOUND));
         }
         let method = request.method().clone();
@@ -110,7 +109,7 @@ impl McpHttpService {
         match (&session, response.headers().get(SESSION)) {
             (Some(id), _) if method == Method::DELETE => {
                 self.sessions.forget(id);
-                // It is closed by now, and clients want to hear that rather than that it will be.
+                // The session is closed already, so the status is 204 instead of 202.
                 if response.status() == StatusCode::ACCEPTED {
                     *response.status_mut() = StatusCode::NO_CONTENT;
                 }
@@ -118,7 +117,7 @@ impl McpHttpService {
             (None, Some(id)) => {
                 let opened = id.to_str().unwrap_or_default();
                 for gone in self.sessions.add(opened, &owner) {
-                    // Whether it had ended by itself makes no difference.
+                    // It may have ended already.
                     self.manager.close_session(&gone).await.ok();
                 }
             }
@@ -129,7 +128,7 @@ impl McpHttpService {
             Some(seat) => response.map(|body| {
                 let pieces = body.into_data_stream();
                 Body::from_stream(pieces.inspect(move |_| {
-                    let _held = &seat;
+                    let _permit = &seat;
                 }))
             }),
         })

@@ -1,5 +1,5 @@
-//! Modules come and go while hosts are connected; they are told that their lists are old. What changed is
-//! theirs to find out: each sees only what it may.
+//! Notifications about changed lists. They carry no content: each host reads the lists again and gets only
+//! what it may access.
 
 use rmcp::model::SubscriptionFilter;
 use rmcp::service::{Peer, SubscriptionContext};
@@ -8,39 +8,39 @@ use tokio_util::sync::CancellationToken;
 
 use crate::state::Gateway;
 
-/// Tells a peer of the older protocols, for as long as its session lasts.
-pub(super) fn notify(gateway: &Gateway, peer: Peer<RoleServer>, over: CancellationToken) {
+/// Notifies a peer of the older protocols until its session ends.
+pub(super) fn notify(gateway: &Gateway, peer: Peer<RoleServer>, session_end: CancellationToken) {
     let mut modules = gateway.engine.watch_modules();
     let ended = gateway.ended.clone();
     gateway.sockets.spawn(async move {
         loop {
             tokio::select! {
                 changed = modules.changed() => {
-                    let told = async {
+                    let notified = async {
                         peer.notify_tool_list_changed().await?;
                         peer.notify_prompt_list_changed().await?;
                         peer.notify_resource_list_changed().await
                     };
-                    if changed.is_err() || told.await.is_err() {
+                    if changed.is_err() || notified.await.is_err() {
                         return;
                     }
                 }
-                () = over.cancelled() => return,
+                () = session_end.cancelled() => return,
                 () = ended.cancelled() => return,
             }
         }
     });
 }
 
-/// Of what a peer of the newer protocols wants to hear of, what there is.
+/// The supported part of a requested subscription filter.
 pub(super) fn is_subscribed(requested: &SubscriptionFilter) -> SubscriptionFilter {
-    let mut heard = requested.clone();
-    // A resource is as old as its module: the lists say when that changes.
-    heard.resource_subscriptions = None;
-    heard
+    let mut supported = requested.clone();
+    // Resources change only together with their module, which the list notifications cover.
+    supported.resource_subscriptions = None;
+    supported
 }
 
-/// Tells such a peer, until it listens no more.
+/// Notifies a peer of the newer protocols until it unsubscribes.
 pub(super) async fn listen(gateway: &Gateway, listener: SubscriptionContext) -> Result<(), ErrorData> {
     let mut modules = gateway.engine.watch_modules();
     let sink = listener.sink();
@@ -48,7 +48,7 @@ pub(super) async fn listen(gateway: &Gateway, listener: SubscriptionContext) -> 
     loop {
         tokio::select! {
             changed = modules.changed() => {
-                let told = async {
+                let notified = async {
                     if wanted.tools_list_changed == Some(true) {
                         sink.notify_tool_list_changed().await?;
                     }
@@ -60,7 +60,7 @@ pub(super) async fn listen(gateway: &Gateway, listener: SubscriptionContext) -> 
                     }
                     Ok::<(), rmcp::service::SubscriptionSendError>(())
                 };
-                if changed.is_err() || told.await.is_err() {
+                if changed.is_err() || notified.await.is_err() {
                     return Ok(());
                 }
             }

@@ -1,16 +1,15 @@
-//! Modules as tools of any MCP host. The protocol and its transports are the official SDK's; here stands
-//! what a module is to a host: a tool, a resource, a prompt. One server speaks over both transports; who
-//! calls, what they may and how much of it is decided where it is decided for HTTP.
+//! Modules as tools, resources and prompts of MCP hosts. Protocol and transports are those of the official
+//! SDK. One server serves both transports; authentication, authorization and limits are those of the HTTP
+//! API.
 
 mod builtin;
 mod call;
-mod list_changed;
 mod completion;
 mod confirm;
-mod transport;
 mod http;
-mod names;
+mod list_changed;
 mod module_page;
+mod names;
 mod progress;
 mod prompt;
 mod resource;
@@ -21,6 +20,7 @@ mod stdio;
 #[cfg(test)]
 mod tests;
 mod tool;
+mod transport;
 mod view;
 
 pub(crate) use http::{McpHttpService, PATH, SESSION, described};

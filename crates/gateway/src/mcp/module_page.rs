@@ -1,5 +1,4 @@
-//! A page about a module for people: what it does and does not do, what goes in, what comes out, how it
-//! fails. Everything on it stands in the manifest and the schemas.
+//! Markdown page about a module: responsibility, input, output and errors, all from manifest and schemas.
 
 use std::fmt::Write as _;
 
@@ -19,7 +18,7 @@ pub(super) fn page(tool: &str, module: &Module) -> String {
     );
     section(
         &mut text,
-        "It does not",
+        "Out of scope",
         manifest.excludes.iter().map(String::as_str),
     );
     let input = Value::Object(input_schema(module));
@@ -27,13 +26,13 @@ pub(super) fn page(tool: &str, module: &Module) -> String {
     if let Some(data) = module.contract.schema(Section::Data) {
         section(
             &mut text,
-            "Data of its answer",
+            "Response data",
             fields(module.contract.document(), data),
         );
     }
     let own = manifest.error_codes.iter();
     let own = own.map(|(code, meaning)| format!("`{code}` {meaning}"));
-    section(&mut text, "Errors of its own", own);
+    section(&mut text, "Module errors", own);
     text
 }
 

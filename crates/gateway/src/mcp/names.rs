@@ -1,5 +1,5 @@
-//! The names of tools. Hosts take letters, digits, `_` and `-`, up to 64 of them; a module whose name fits
-//! keeps it, any other gets one that is made from it and is always the same. Two modules never share one.
+//! Tool names. Hosts accept up to 64 letters, digits, `_` and `-`. A module name that is valid is kept; any
+//! other is mapped to a unique, stable name.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::builtin;
 use crate::limits;
 
-/// How much of a hash tells names apart.
+/// Hash characters in a mapped name.
 const MARK_CHARS: usize = 8;
 
 #[derive(Debug, Default)]
@@ -33,18 +33,18 @@ impl ToolNames {
         Self(tools)
     }
 
-    /// The module behind a tool.
+    /// The module of a tool.
     pub(super) fn module(&self, tool: &str) -> Option<&str> {
         self.0.get(tool).map(String::as_str)
     }
 
-    /// The tool that a module is.
+    /// The tool of a module.
     pub(super) fn tool(&self, module: &str) -> Option<&str> {
         let mut pairs = self.iter();
         pairs.find(|(_, name)| *name == module).map(|(tool, _)| tool)
     }
 
-    /// Tools with their modules, in order.
+    /// Tools with their modules, sorted.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()

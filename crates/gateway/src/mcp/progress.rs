@@ -1,7 +1,7 @@
-//! A run as its caller follows it: notes about how far it is while it goes on, its envelope at the end. A
-//! caller that withdraws ends the run.
+//! Runs with progress notifications while they are running and the envelope at the end. A cancelled call
+//! cancels the run.
 
-use engine::port::{EventKind, EncodedEvent};
+use engine::port::{EncodedEvent, EventKind};
 use engine::run::envelope;
 use engine::{Engine, Subscription, Tenant};
 use rmcp::RoleServer;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::limits;
 
-/// Reads a run to its end.
+/// Reads a run to its terminal event.
 pub(super) async fn run_with_progress(
     engine: &Engine,
     tenant: &Tenant,
@@ -29,8 +29,8 @@ pub(super) async fn run_with_progress(
                 if let Some(last) = events.iter().find(|event| event.kind.is_terminal()) {
                     return Ok(envelope(last));
                 }
-                notes.see(&events);
-                notes.tell_now_and_then().await;
+                notes.record(&events);
+                notes.send_rate_limited().await;
             }
             () = tokio::time::sleep(limits::MCP_PROGRESS_SILENCE), if notes.token.is_some() => {
                 notes.still_running().await;
@@ -43,14 +43,14 @@ pub(super) async fn run_with_progress(
     }
 }
 
-/// What is told, to those who asked to be told.
+/// Progress notifications, if the client requested them.
 struct ProgressNotifier<'a> {
     peer: &'a Peer<RoleServer>,
     token: Option<ProgressToken>,
-    /// Every event is a step; how many there will be is not known.
+    /// Every event is a step; the total is unknown.
     steps: u32,
     message: String,
-    told: Option<Instant>,
+    sent_at: Option<Instant>,
 }
 
 impl<'a> ProgressNotifier<'a> {
@@ -60,43 +60,43 @@ impl<'a> ProgressNotifier<'a> {
             token: context.meta.get_progress_token(),
             steps: 0,
             message: String::new(),
-            told: None,
+            sent_at: None,
         }
     }
 
-    fn see(&mut self, events: &[EncodedEvent]) {
+    fn record(&mut self, events: &[EncodedEvent]) {
         for event in events {
             self.steps = self.steps.saturating_add(1);
             match event.kind {
                 EventKind::Progress => self.message = message_of(&event.body),
-                EventKind::Chunk => self.message = String::from("the answer is being written"),
+                EventKind::Chunk => self.message = String::from("streaming the answer"),
                 EventKind::Meta | EventKind::Final | EventKind::Error => {}
             }
         }
     }
 
-    /// Chunks come faster than anyone reads notes.
-    async fn tell_now_and_then(&mut self) {
+    /// Rate limit: chunks arrive faster than notifications are useful.
+    async fn send_rate_limited(&mut self) {
         let pause = limits::MCP_PROGRESS_PAUSE;
-        if self.told.is_none_or(|told| told.elapsed() >= pause) {
-            self.tell().await;
+        if self.sent_at.is_none_or(|at| at.elapsed() >= pause) {
+            self.send().await;
         }
     }
 
     async fn still_running(&mut self) {
         self.steps = self.steps.saturating_add(1);
         self.message = String::from("still running");
-        self.tell().await;
+        self.send().await;
     }
 
-    async fn tell(&mut self) {
+    async fn send(&mut self) {
         let Some(token) = self.token.clone() else { return };
-        self.told = Some(Instant::now());
+        self.sent_at = Some(Instant::now());
         let mut note = ProgressNotificationParam::new(token, f64::from(self.steps));
         if !self.message.is_empty() {
             note = note.with_message(self.message.clone());
         }
-        // Who does not hear it has other ways to learn of the end.
+        // Notifications are optional; the end is reported by the result.
         self.peer.notify_progress(note).await.ok();
     }
 }

@@ -1,6 +1,6 @@
-//! Modules as prompts that a person picks from a menu: their arguments are the module's input, and what
-//! comes out asks the host's model to call the tool with it. The module's own prompt is not told, since an
-//! answer without the contract would be no answer of the module.
+//! Modules as prompts that a user selects from a menu: their arguments are the input of the module, and the
+//! result asks the model of the host to call the tool with it. The prompt of the module is not exposed,
+//! because a reply without the contract would not be a reply of the module.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::view::VisibleModules;
 use crate::limits;
 use crate::response::ApiError;
 
-/// Prompts that hosts know from other runtimes, with the modules that they stand for.
+/// Prompts of other runtimes, with the modules they map to.
 const KNOWN: [(&str, &str, &[&str]); 2] = [
     ("code_review", "code", &["code-reviewer", "code-review"]),
     (
@@ -43,7 +43,11 @@ pub(super) fn list(view: &VisibleModules) -> Vec<Prompt> {
     own.chain(known).collect()
 }
 
-pub(super) fn get(view: &VisibleModules, name: &str, given: JsonObject) -> Result<GetPromptResult, ErrorData> {
+pub(super) fn get(
+    view: &VisibleModules,
+    name: &str,
+    given: JsonObject,
+) -> Result<GetPromptResult, ErrorData> {
     let found = view.by_tool(name).filter(|module| arguments(module).is_some());
     let (module, text) = match found {
         Some(module) => (module, asking(name, &input(module, given)?)),
@@ -61,7 +65,7 @@ pub(super) fn get(view: &VisibleModules, name: &str, given: JsonObject) -> Resul
     Ok(GetPromptResult::new(vec![message]).with_description(module.manifest.responsibility.clone()))
 }
 
-/// The module that a well-known prompt stands for; a module of the prompt's own name goes before it.
+/// The module of a well-known prompt; a module with the name of the prompt takes precedence.
 fn known<'v>(view: &'v VisibleModules, prompt: &str, modules: &[&str]) -> Option<(&'v str, &'v Arc<Module>)> {
     if view.by_tool(prompt).is_some() {
         return None;
@@ -72,8 +76,7 @@ fn known<'v>(view: &'v VisibleModules, prompt: &str, modules: &[&str]) -> Option
     })
 }
 
-/// The input's fields as arguments. `None` where a person could not write them: when too many are there, or
-/// when one that is needed has parts of its own.
+/// The input fields as arguments. `None` if there are too many, or if a required one is structured.
 fn arguments(module: &Module) -> Option<Vec<PromptArgument>> {
     let schema = Value::Object(input_schema(module));
     let root = resolve(&schema, &schema);
@@ -98,7 +101,7 @@ fn arguments(module: &Module) -> Option<Vec<PromptArgument>> {
     (!arguments.is_empty() && arguments.len() <= limits::MCP_ARGUMENTS_MAX).then_some(arguments)
 }
 
-/// Whether a value can be written in a line: a word, a number, or a list of those.
+/// Whether a value fits in one line: a scalar or a list of scalars.
 fn is_plain(document: &Value, schema: &Value) -> bool {
     match schema.get("type").and_then(Value::as_str) {
         Some("string" | "number" | "integer" | "boolean") => true,
@@ -110,14 +113,17 @@ fn is_plain(document: &Value, schema: &Value) -> bool {
     }
 }
 
-/// The arguments as the input schema means them.
+/// Converts the arguments by the input schema.
 fn input(module: &Module, given: JsonObject) -> Result<Value, ErrorData> {
     let mut input = Map::new();
     for (name, value) in given {
         let Value::String(text) = value else {
-            return Err(ErrorData::invalid_params(format!("`{name}` is not a text"), None));
+            return Err(ErrorData::invalid_params(
+                format!("`{name}` is not a string"),
+                None,
+            ));
         };
-        // The one place in the input that this name means, whatever is in it.
+        // Escaped: a dot in a field name is not a path separator.
         let key = name.replace('.', "\\.");
         let wrong = |error: module::input::AssignError| ErrorData::invalid_params(error.message, None);
         assign(module, &mut input, &format!("{key}={text}")).map_err(wrong)?;

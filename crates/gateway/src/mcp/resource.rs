@@ -1,6 +1,6 @@
-//! Modules as resources: the list, each module as a document, and a page about it for people. Addresses are
-//! compared with those that are given out, never taken apart; no file is ever read for one. Prompts stay
-//! inside: they are how a module works, not what it promises.
+//! Modules as resources: the list, each module as a document, and a page about it. URIs are compared with the
+//! published ones and never parsed; no file is read. Prompts are not exposed: they are implementation, not
+//! contract.
 
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
@@ -19,7 +19,7 @@ const MARKDOWN: &str = "text/markdown";
 pub(super) fn list(view: &VisibleModules) -> Vec<Resource> {
     let all = Resource::new(LIST, "modules")
         .with_title("All modules")
-        .with_description("The modules that can be run here.")
+        .with_description("The available modules.")
         .with_mime_type(JSON);
     let mut resources = vec![all];
     for (_, name, module) in view.iter() {
@@ -29,7 +29,7 @@ pub(super) fn list(view: &VisibleModules) -> Vec<Resource> {
             .with_description(about.clone())
             .with_mime_type(JSON);
         let docs = Resource::new(format!("{}{DOCS}", address(name)), format!("{name}-docs"))
-            .with_title(format!("{name}: what it does"))
+            .with_title(format!("{name}: documentation"))
             .with_description(about.clone())
             .with_mime_type(MARKDOWN);
         resources.extend([document, docs]);
@@ -43,7 +43,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
             .with_description("One module with its manifest and its schemas.")
             .with_mime_type(JSON),
         ResourceTemplate::new(format!("{MODULE}{{name}}{DOCS}"), "module-docs")
-            .with_description("What one module does, for people.")
+            .with_description("Documentation of one module.")
             .with_mime_type(MARKDOWN),
     ]
 }
@@ -76,7 +76,7 @@ fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// Where a module is. Whatever could be read as something else in an address is written as bytes.
+/// The URI of a module. All other than unreserved characters are percent-encoded.
 fn address(name: &str) -> String {
     let mut address = String::from(MODULE);
     for byte in name.bytes() {

@@ -1,5 +1,5 @@
-//! Envelopes as results of tools: structured, and as text for hosts that know no structure. One that is not
-//! `ok` is an error that the model behind the host can read, with its code and what to do about it.
+//! Envelopes as tool results: structured, and as text for hosts without structured results. An envelope that
+//! is not `ok` is a tool error, which the model can read with its code and suggestion.
 
 use ir::RunId;
 use module::envelope::Envelope;
@@ -23,12 +23,12 @@ pub(super) fn result(envelope: Value, run: Option<RunId>) -> CallToolResult {
     result
 }
 
-/// What nobody ran is an envelope as well.
+/// An error before the run is an envelope as well.
 pub(super) fn refused(refusal: ApiError) -> CallToolResult {
     result(Envelope::failure(refusal.into_body()).into_value(), None)
 }
 
-/// The same where the protocol has no results that are errors.
+/// The same for methods without error results.
 pub(super) fn fault(refusal: ApiError) -> ErrorData {
     let body = refusal.into_body();
     let data = json!({"code": body.code, "suggestion": body.suggestion});

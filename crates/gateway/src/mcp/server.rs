@@ -1,5 +1,4 @@
-//! What is said to a host, whichever way it is connected: the protocol's requests, each handed to the file
-//! that knows the answer.
+//! MCP request handlers for all transports; each delegates to the file of its subject.
 
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -14,8 +13,8 @@ use tenancy::Scope;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::list_changed;
-use super::transport::McpTransport;
 use super::result::fault;
+use super::transport::McpTransport;
 use super::view::{VisibleModules, page};
 use super::{builtin, call, completion, prompt, resource, tool};
 use crate::state::Gateway;
@@ -37,34 +36,34 @@ const METHODS: [&str; 9] = [
     "tools/list",
 ];
 
-/// One conversation with a host; over HTTP with newer clients, one request of it.
+/// One session of a host; with newer clients over HTTP, a single request.
 #[derive(Debug)]
 pub(super) struct Mcp {
     gateway: Gateway,
     door: McpTransport,
-    /// Ends with the conversation, and ends what was begun for it.
-    over: CancellationToken,
-    _over: DropGuard,
+    /// Cancelled with the session; stops its watchers.
+    session_end: CancellationToken,
+    _guard: DropGuard,
 }
 
 impl Mcp {
     pub(super) fn new(gateway: Gateway, door: McpTransport) -> Self {
-        let over = CancellationToken::new();
+        let session_end = CancellationToken::new();
         Self {
             gateway,
             door,
-            _over: over.clone().drop_guard(),
-            over,
+            _guard: session_end.clone().drop_guard(),
+            session_end,
         }
     }
 
-    /// What whoever asks may see.
+    /// The modules visible to the caller.
     fn view(&self, context: &RequestContext<RoleServer>) -> Result<VisibleModules, ErrorData> {
         let client = self.door.client(&context.extensions)?;
         Ok(VisibleModules::new(&self.gateway, client))
     }
 
-    /// The same, for those who want to read.
+    /// The same, with the scope `read`.
     fn readable(&self, context: &RequestContext<RoleServer>) -> Result<VisibleModules, ErrorData> {
         let view = self.view(context)?;
         let allowed = view.client.caller.require(Scope::Read);
@@ -90,7 +89,7 @@ impl ServerHandler for Mcp {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        list_changed::notify(&self.gateway, context.peer, self.over.clone());
+        list_changed::notify(&self.gateway, context.peer, self.session_end.clone());
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -172,7 +171,7 @@ impl ServerHandler for Mcp {
         prompt::get(&view, &request.name, request.arguments.unwrap_or_default()).map(Into::into)
     }
 
-    /// What the library could not read. A method that there is was asked for in a wrong way.
+    /// Requests that the SDK could not decode: invalid parameters of a known method, or an unknown method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -180,7 +179,7 @@ impl ServerHandler for Mcp {
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
         if METHODS.contains(&method.as_str()) {
-            let message = format!("the parameters of {method} cannot be read");
+            let message = format!("invalid parameters of {method}");
             return Err(ErrorData::invalid_params(message, None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))

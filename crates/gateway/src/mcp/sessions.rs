@@ -1,5 +1,6 @@
-//! Whose the sessions of older clients are. The SDK keeps them by an id alone; here each belongs to whoever
-//! opened it, and for everybody else it does not exist. Who opens too many loses those used longest ago.
+//! Owners of the sessions of older clients. The SDK identifies sessions by id only; here each belongs to the
+//! client that opened it and does not exist for others. A client over the limit loses its least recently used
+//! session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,7 @@ pub(super) struct Sessions(Mutex<SessionTable>);
 #[derive(Debug, Default)]
 struct SessionTable {
     sessions: HashMap<Arc<str>, Session>,
-    /// Counts uses, so that the oldest can be told.
+    /// Use counter, for the least recently used session.
     uses: u64,
 }
 
@@ -23,7 +24,7 @@ struct Session {
 }
 
 impl Sessions {
-    /// Whether the session is this owner's; asking is using.
+    /// Whether the session belongs to this owner; counts as a use.
     pub(super) fn is_of(&self, id: &str, owner: &str) -> bool {
         let mut register = self.lock();
         register.uses += 1;
@@ -35,7 +36,7 @@ impl Sessions {
             .is_some()
     }
 
-    /// Notes a new session; those that have to go for it are returned.
+    /// Adds a session; returns the evicted ones.
     pub(super) fn add(&self, id: &str, owner: &str) -> Vec<Arc<str>> {
         let mut register = self.lock();
         register.uses += 1;
@@ -61,7 +62,7 @@ impl Sessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionTable> {
-        // No code panics while it holds the lock, so a poisoned register is still whole.
+        // No code panics while it holds the lock, so a poisoned register is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

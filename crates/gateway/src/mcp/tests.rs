@@ -10,9 +10,9 @@ use crate::limits;
 use rmcp::model::PaginatedRequestParams;
 
 proptest! {
-    /// Whatever modules are called, each is one tool that every host takes, and the other way round.
+    /// For all module names, the mapping to valid tool names is one to one.
     #[test]
-    fn every_module_is_one_tool(names in proptest::collection::btree_set(
+    fn tool_names_are_valid_and_unique(names in proptest::collection::btree_set(
         prop_oneof![any::<String>(), "[a-z][a-z-]{0,80}", "cognitive_[a-z]{1,4}", "[a-c]_[0-9a-f]{8}"],
         0..30,
     )) {
@@ -31,17 +31,17 @@ proptest! {
 }
 
 #[test]
-fn names_that_fit_stay_and_others_are_always_the_same() {
+fn keeps_valid_names_and_maps_others_stably() {
     let tools = ToolNames::of(["text-classifier", "größe", "größe ", "cognitive_run"]);
     let natural: Vec<_> = tools.iter().filter(|(tool, module)| tool == module).collect();
     assert_eq!(natural, [("text-classifier", "text-classifier")]);
     assert_eq!(tools.iter().count(), 4);
-    // Hosts have these in their settings: the same name, whoever else is there.
+    // Hosts store tool names in their settings: the name is independent of other modules.
     assert_eq!(ToolNames::of(["größe"]).tool("größe"), tools.tool("größe"));
 }
 
 #[test]
-fn a_session_is_its_owners_alone() {
+fn session_is_visible_only_to_its_owner() {
     let sessions = Sessions::default();
     assert!(sessions.add("s", "a").is_empty());
     assert!(sessions.is_of("s", "a"));
@@ -52,21 +52,21 @@ fn a_session_is_its_owners_alone() {
 }
 
 #[test]
-fn who_opens_too_many_sessions_loses_those_used_longest_ago() {
+fn evicts_least_recently_used_sessions() {
     let sessions = Sessions::default();
     let max = limits::MCP_SESSIONS_PER_CLIENT_MAX;
     assert!(sessions.add("other", "b").is_empty());
     for number in 0..max {
         assert!(sessions.add(&number.to_string(), "a").is_empty());
     }
-    assert!(sessions.is_of("0", "a"), "the first is used once more");
+    assert!(sessions.is_of("0", "a"), "counts as a use");
     let gone = sessions.add("one more", "a");
     assert_eq!(gone.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), ["1"]);
     assert!(sessions.is_of("0", "a") && sessions.is_of("other", "b"));
 }
 
 #[test]
-fn long_lists_come_in_pages() {
+fn paginates_long_lists() {
     let all: Vec<usize> = (0..2 * limits::MCP_PAGE_MAX + 5).collect();
     let mut got = Vec::new();
     let mut cursor = None;

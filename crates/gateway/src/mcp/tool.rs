@@ -1,4 +1,4 @@
-//! A module as a tool: what it does, what it takes, what it gives, and what it may do besides.
+//! A module as a tool: description, schemas and annotations.
 
 use std::sync::Arc;
 
@@ -30,10 +30,10 @@ fn description(module: &Module) -> String {
         text.push('.');
     }
     if !manifest.excludes.is_empty() {
-        text.push_str(" It does not do: ");
+        text.push_str(" Out of scope: ");
         text.push_str(&manifest.excludes.join("; "));
         text.push('.');
     }
-    text.push_str(" Gives an envelope: `ok`, `meta` with confidence and risk, and `data` or `error`.");
+    text.push_str(" Returns an envelope: `ok`, `meta` with confidence and risk, and `data` or `error`.");
     text
 }

@@ -1,5 +1,5 @@
-//! Through which door a request came, and so who sent it. Over HTTP every request shows its own
-//! credentials, whatever session it belongs to; the process on the other end of a pipe is its own user.
+//! The transport of a request, which determines its caller. Over HTTP every request is authenticated,
+//! independent of its session; the process at the other end of a pipe is the local user.
 
 use axum::http::request::Parts;
 use rmcp::ErrorData;
@@ -15,14 +15,13 @@ pub(super) enum McpTransport {
 }
 
 impl McpTransport {
-    /// Whoever sent a request with these extensions. A request over HTTP that nobody was identified for has
-    /// no sender, and gets no answer.
+    /// The caller of a request. An unauthenticated request over HTTP is an error.
     pub(super) fn client(&self, extensions: &Extensions) -> Result<ClientStreams, ErrorData> {
         match self {
             Self::Pipe(client) => Ok(client.clone()),
             Self::Http => {
                 let parts = extensions.get::<Parts>();
-                let parts = parts.ok_or_else(|| ErrorData::invalid_request("nobody was identified", None))?;
+                let parts = parts.ok_or_else(|| ErrorData::invalid_request("not authenticated", None))?;
                 ClientStreams::of(&parts.extensions).map_err(fault)
             }
         }

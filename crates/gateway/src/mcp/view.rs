@@ -1,5 +1,5 @@
-//! What one caller sees: the modules that its credentials allow and that may be called from outside, under
-//! the names of their tools. A module that is not in here does not exist for this caller.
+//! The modules visible to one caller: allowed by its credentials and invocable from outside, under their tool
+//! names. Other modules do not exist for this caller.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use super::names::ToolNames;
 use crate::limits;
 use crate::response::ApiError;
 use crate::route::{describe, summary};
-use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
+use crate::stream_limit::ClientStreams;
 
 #[derive(Debug)]
 pub(super) struct VisibleModules {
     pub(super) client: ClientStreams,
-    /// All that are there: a module may call others that its caller cannot.
+    /// All modules: a module may call others that its caller may not.
     pub(super) modules: Arc<Modules>,
     pub(super) names: ToolNames,
 }
@@ -32,7 +32,7 @@ impl VisibleModules {
         let allowed = &client.caller.modules;
         let seen = modules.iter().filter(|(name, module)| {
             let invocation = &module.manifest.invocation;
-            // Whoever calls over MCP is an agent, and starts a run like any user.
+            // MCP callers are agents that start runs like users.
             invocation.user_invocable && invocation.agent_invocable && allowed.allows(name)
         });
         let names = ToolNames::of(seen.map(|(name, _)| name));
@@ -43,24 +43,24 @@ impl VisibleModules {
         }
     }
 
-    /// The module behind a tool's name.
+    /// The module of a tool name.
     pub(super) fn by_tool(&self, tool: &str) -> Option<&Arc<Module>> {
         self.modules.get(self.names.module(tool)?)
     }
 
-    /// A module by its own name.
+    /// A module by name.
     pub(super) fn find(&self, name: &str) -> Result<&Arc<Module>, ApiError> {
         let seen = self.names.tool(name).and_then(|_| self.modules.get(name));
         seen.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4006, format!("no module named `{name}`"))))
     }
 
-    /// Tools with their modules, in order.
+    /// Tools with their modules, sorted.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str, &Arc<Module>)> {
         let found = |(tool, name)| Some((tool, name, self.modules.get(name)?));
         self.names.iter().filter_map(found)
     }
 
-    /// The list as a document, for hosts that read rather than list.
+    /// The list as a document, for hosts that read resources.
     pub(super) fn listing(&self) -> Value {
         let modules = self.iter().map(|(tool, name, module)| {
             let mut one = summary(name, module);
@@ -70,7 +70,7 @@ impl VisibleModules {
         json!({"modules": modules.collect::<Vec<_>>()})
     }
 
-    /// One module as a document.
+    /// A module as a document.
     pub(super) fn description(&self, name: &str) -> Result<Value, ApiError> {
         let module = self.find(name)?;
         let mut whole = describe(name, module);
@@ -79,8 +79,8 @@ impl VisibleModules {
     }
 }
 
-/// One page of a list, and the place where the next one begins. A cursor is a count of what came before;
-/// lists that changed meanwhile are announced anyway.
+/// One page of a list and the next cursor. A cursor is the number of preceding items; changes of the list are
+/// announced separately.
 pub(super) fn page<T>(
     items: Vec<T>,
     request: Option<PaginatedRequestParams>,
@@ -89,7 +89,7 @@ pub(super) fn page<T>(
         None => 0,
         Some(cursor) => cursor
             .parse::<usize>()
-            .map_err(|_| ErrorData::invalid_params("the cursor is not one that was given out", None))?,
+            .map_err(|_| ErrorData::invalid_params("the cursor is invalid", None))?,
     };
     let end = start.saturating_add(limits::MCP_PAGE_MAX);
     let next = (items.len() > end).then(|| end.to_string());

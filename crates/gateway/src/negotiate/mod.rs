@@ -1,5 +1,5 @@
-//! Whether a caller gets a stream or a whole answer, and in which framing. Pure: signals in, decision
-//! out. The first signal that speaks wins, from the explicit header down to the module's own default.
+//! Response mode and framing of a request. Pure: signals in, decision out. The first signal that is present
+//! wins, from the explicit header down to the default of the module.
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
@@ -20,7 +20,7 @@ pub(crate) enum RequestedMode {
     Streaming,
 }
 
-/// What the request says about the form of its answer, strongest first.
+/// Response mode requested by each source, strongest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ModeSignals {
     pub(crate) header: Option<RequestedMode>,
@@ -36,7 +36,7 @@ pub(crate) struct Negotiated {
     pub(crate) warning: Option<Downgrade>,
 }
 
-/// The caller gets something else than was asked for.
+/// The response mode differs from the requested one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Downgrade {
     reason: &'static str,
@@ -48,10 +48,7 @@ impl Downgrade {
     }
 
     pub(crate) fn warning(self) -> Warning {
-        let mut warning = Warning::new(
-            Code::W4010,
-            "a whole answer is given instead of what was asked for",
-        );
+        let mut warning = Warning::new(Code::W4010, "a complete response is returned instead of a stream");
         warning
             .extra
             .insert(String::from("fallback_used"), Value::from("sync"));
@@ -63,7 +60,7 @@ impl Downgrade {
 }
 
 impl ModeSignals {
-    /// What the headers say; body and query are added by whoever reads those.
+    /// Signals of the headers; the caller of this function adds those of body and query.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, Box<ErrorBody>> {
         let header = headers.get("x-cognitive-response-mode");
         let mut signals = Self {
@@ -80,7 +77,7 @@ impl ModeSignals {
         {
             for range in value.split(',') {
                 let mut parts = range.split(';').map(str::trim);
-                let (asked, framing) = match parts.next().unwrap_or_default() {
+                let (requested, framing) = match parts.next().unwrap_or_default() {
                     "text/event-stream" => (RequestedMode::Streaming, Framing::Sse),
                     "application/x-ndjson" => (RequestedMode::Streaming, Framing::Ndjson),
                     "application/json" => (RequestedMode::Sync, Framing::Sse),
@@ -88,10 +85,10 @@ impl ModeSignals {
                 };
                 let weight = parts.find_map(|part| part.strip_prefix(['q', 'Q'])?.strip_prefix('='));
                 let weight = weight.and_then(|weight| weight.parse().ok()).unwrap_or(1.0);
-                // The first of those that are wanted most; what has no weight is not wanted at all.
+                // The first of those with the highest weight; weight 0 excludes.
                 if weight > most {
                     most = weight;
-                    signals.accept = Some(asked);
+                    signals.accept = Some(requested);
                     signals.framing = framing;
                 }
             }
@@ -100,8 +97,8 @@ impl ModeSignals {
     }
 
     pub(crate) fn negotiate(&self, module: ResponseMode, strict: bool) -> Result<Negotiated, Box<ErrorBody>> {
-        let asked = self.header.or(self.body).or(self.query).or(self.accept);
-        let (mode, reason) = match (module, asked) {
+        let requested = self.header.or(self.body).or(self.query).or(self.accept);
+        let (mode, reason) = match (module, requested) {
             (ResponseMode::Both, Some(RequestedMode::Streaming)) => (RunMode::Stream, None),
             (ResponseMode::Both, Some(RequestedMode::Sync) | None) => (RunMode::Sync, None),
             (ResponseMode::Streaming, Some(RequestedMode::Streaming) | None) => (RunMode::Stream, None),
@@ -111,7 +108,7 @@ impl ModeSignals {
         };
         match reason {
             Some(reason) if strict => {
-                let message = "the module does not answer in the form that was asked for";
+                let message = "the module does not support the requested response mode";
                 Err(Box::new(
                     ErrorBody::new(Code::E4010, message).detail("reason", reason),
                 ))
@@ -129,7 +126,7 @@ pub(crate) fn parse_mode(text: &str) -> Result<RequestedMode, Box<ErrorBody>> {
         "sync" => Ok(RequestedMode::Sync),
         "streaming" => Ok(RequestedMode::Streaming),
         other => {
-            let message = format!("`{other}` is no response mode; it is `sync` or `streaming`");
+            let message = format!("`{other}` is not a response mode; supported: `sync`, `streaming`");
             Err(Box::new(ErrorBody::new(Code::E1004, message)))
         }
     }

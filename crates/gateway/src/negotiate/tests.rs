@@ -12,7 +12,7 @@ fn accept(value: &'static str) -> ModeSignals {
 }
 
 #[test]
-fn a_stronger_signal_overrules_a_weaker_one() {
+fn stronger_signal_takes_precedence() {
     let sync = Some(RequestedMode::Sync);
     let stream = Some(RequestedMode::Streaming);
     for (header, body, query, accept, mode) in [
@@ -35,7 +35,7 @@ fn a_stronger_signal_overrules_a_weaker_one() {
 }
 
 #[test]
-fn a_mismatch_warns_or_is_refused_when_the_caller_is_strict() {
+fn mismatch_warns_or_is_refused_if_strict() {
     for (module, wanted) in [
         (ResponseMode::Sync, "text/event-stream"),
         (ResponseMode::Streaming, "application/json"),
@@ -48,7 +48,7 @@ fn a_mismatch_warns_or_is_refused_when_the_caller_is_strict() {
 }
 
 #[test]
-fn accept_names_the_framing() {
+fn accept_selects_framing() {
     assert_eq!(accept("application/x-ndjson").framing, Framing::Ndjson);
     assert_eq!(accept("text/event-stream;q=1, */*").framing, Framing::Sse);
     assert_eq!(accept("text/html, application/x-ndjson").framing, Framing::Ndjson);
@@ -62,7 +62,10 @@ fn accept_names_the_framing() {
             "application/json; q=0.5, text/event-stream; q=0.8",
             Some(RequestedMode::Streaming),
         ),
-        ("text/event-stream;q=0, application/json", Some(RequestedMode::Sync)),
+        (
+            "text/event-stream;q=0, application/json",
+            Some(RequestedMode::Sync),
+        ),
         ("text/event-stream;q=0", None),
         ("application/json, text/event-stream", Some(RequestedMode::Sync)),
     ] {

@@ -1,11 +1,11 @@
-//! The body of an execute request. It is a wrapper if and only if it has `input` and every other key
-//! begins with an underscore; anything else is the input itself.
+//! The body of an execute request. It is a wrapper if and only if it has `input` and all other keys start
+//! with an underscore; otherwise it is the input itself.
 
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode};
-use engine::run::{OnDisconnect, RunOptions, ResumePoint};
+use engine::run::{OnDisconnect, ResumePoint, RunOptions};
 use futures::StreamExt;
 use ir::{RunId, TraceContext};
 use module::Code;
@@ -19,7 +19,7 @@ use crate::limits;
 use crate::negotiate::{RequestedMode, parse_mode};
 use crate::response::ApiError;
 
-/// What a request says besides the input.
+/// Input, options and recovery of a request.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ExecuteBody {
     pub(crate) input: Value,
@@ -27,7 +27,7 @@ pub(crate) struct ExecuteBody {
     pub(crate) recovery: Option<RecoveryRequest>,
 }
 
-/// `_options`. Unknown ones are left alone: they may be a newer client's.
+/// `_options`. Unknown fields are ignored: they may be those of a newer client.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, expecting = "an object")]
 pub(crate) struct RequestOptions {
@@ -35,21 +35,21 @@ pub(crate) struct RequestOptions {
     pub(crate) chunk_type: Option<ChunkType>,
     pub(crate) progress: Option<bool>,
     pub(crate) on_disconnect: OnDisconnect,
-    /// The model to ask for, among those that the caller may have.
+    /// The requested model, among those that the caller may use.
     pub(crate) model: Option<String>,
     /// A mismatch is an error instead of a warning.
     pub(crate) strict: bool,
-    /// Comes in a header, never in the body.
+    /// From a header, never from the body.
     #[serde(skip)]
     pub(crate) trace: Option<TraceContext>,
-    /// The only back-end that may answer; over HTTP, routing is the server's.
+    /// The only back-end that may be called; not settable over HTTP, where the server routes.
     #[serde(skip)]
     pub(crate) backend: Option<String>,
 }
 
 impl RequestOptions {
     pub(crate) fn parse(value: Option<Value>) -> Result<Self, ApiError> {
-        // A mode that there is not has the same code wherever it is asked for.
+        // An unknown mode has the same code in header, query and body.
         let mode = value.as_ref().and_then(|options| options.get("response_mode"));
         mode.and_then(Value::as_str).map(parse_mode).transpose()?;
         Ok(part(value, "_options")?.unwrap_or_default())
@@ -68,7 +68,7 @@ impl RequestOptions {
     }
 }
 
-/// `_recovery`, or the two headers that say the same.
+/// `_recovery`, or the equivalent headers.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(expecting = "an object")]
 pub(crate) struct RecoveryRequest {
@@ -80,7 +80,7 @@ pub(crate) struct RecoveryRequest {
 }
 
 impl RecoveryRequest {
-    /// The run that is meant; `None` for a text that never was a session id.
+    /// The run id; `None` if the text is not a session id.
     pub(crate) fn run(&self) -> Option<RunId> {
         self.session_id.parse().ok()
     }
@@ -112,8 +112,8 @@ impl RecoveryRequest {
 }
 
 impl ExecuteBody {
-    pub(crate) async fn read(body: Body, patience: Duration) -> Result<Self, ApiError> {
-        Self::parse(read_json(body, patience).await?)
+    pub(crate) async fn read(body: Body, timeout: Duration) -> Result<Self, ApiError> {
+        Self::parse(read_json(body, timeout).await?)
     }
 
     pub(crate) fn parse(value: Value) -> Result<Self, ApiError> {
@@ -146,14 +146,14 @@ fn part<T: serde::de::DeserializeOwned>(value: Option<Value>, name: &str) -> Res
     })
 }
 
-/// The whole body, if it comes in time and within the limit.
-pub(crate) async fn read_bytes(body: Body, patience: Duration) -> Result<Bytes, ApiError> {
-    let bytes = tokio::time::timeout(patience, collect_body(body)).await;
+/// Reads the whole body, within a timeout and a size limit.
+pub(crate) async fn read_bytes(body: Body, timeout: Duration) -> Result<Bytes, ApiError> {
+    let bytes = tokio::time::timeout(timeout, collect_body(body)).await;
     let bytes = bytes.map_err(|_| {
         let error = ErrorBody::new(Code::E1001, "the body did not arrive in time");
         let error = error.detail(
             "allowed_ms",
-            u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+            u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
         );
         ApiError::with_status(error, StatusCode::REQUEST_TIMEOUT)
     })??;
@@ -161,8 +161,8 @@ pub(crate) async fn read_bytes(body: Body, patience: Duration) -> Result<Bytes, 
 }
 
 /// The body as JSON; an empty one is an empty object.
-pub(crate) async fn read_json(body: Body, patience: Duration) -> Result<Value, ApiError> {
-    let bytes = read_bytes(body, patience).await?;
+pub(crate) async fn read_json(body: Body, timeout: Duration) -> Result<Value, ApiError> {
+    let bytes = read_bytes(body, timeout).await?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Value::Object(serde_json::Map::new()));
     }
@@ -175,17 +175,13 @@ pub(crate) async fn read_json(body: Body, patience: Duration) -> Result<Value, A
     })
 }
 
-/// The whole body, as long as it stays within the limit; nothing beyond it is ever held.
+/// Reads the whole body; bytes beyond the limit are not buffered.
 async fn collect_body(body: Body) -> Result<Vec<u8>, ApiError> {
     let mut bytes = Vec::new();
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|_| {
-            ApiError::new(ErrorBody::new(
-                Code::E1001,
-                "the body could not be read to its end",
-            ))
-        })?;
+        let piece =
+            piece.map_err(|_| ApiError::new(ErrorBody::new(Code::E1001, "the body is incomplete")))?;
         if bytes.len() + piece.len() > limits::BODY_BYTES_MAX {
             let allowed = limits::BODY_BYTES_MAX;
             let error = ErrorBody::new(Code::E1005, format!("the body exceeds {allowed} bytes"));

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::ExecuteBody;
 
 #[test]
-fn a_body_is_a_wrapper_only_if_nothing_speaks_against_it() {
+fn parses_wrapper_only_with_input_and_underscore_keys() {
     for (body, input, wraps) in [
         (json!({"input": {"a": 1}}), json!({"a": 1}), true),
         (
@@ -27,7 +27,7 @@ fn a_body_is_a_wrapper_only_if_nothing_speaks_against_it() {
 }
 
 #[test]
-fn options_of_the_wrong_form_are_refused_and_unknown_ones_are_not() {
+fn refuses_malformed_options_and_ignores_unknown_ones() {
     assert!(ExecuteBody::parse(json!({"input": {}, "_options": {"progress": "no"}})).is_err());
     assert!(ExecuteBody::parse(json!({"input": {}, "_recovery": {"last_seq": 1}})).is_err());
     assert!(ExecuteBody::parse(json!({"input": {}, "_options": {"new_thing": 1}})).is_ok());

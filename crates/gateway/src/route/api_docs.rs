@@ -1,15 +1,15 @@
-//! The server's description of itself: for machines as OpenAPI, for people as a page.
+//! The API description: as OpenAPI document and as HTML page.
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
 use super::operations as all;
-use crate::mcp;
 use crate::endpoint::{Endpoint, document, page};
+use crate::mcp;
 use crate::state::Gateway;
 
-/// Rendered once; nothing in it depends on settings.
+/// Rendered once; it does not depend on settings.
 #[derive(Debug)]
 pub(crate) struct Description {
     pub(crate) json: String,
@@ -32,10 +32,10 @@ impl Default for Description {
 pub(super) fn operations() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/openapi.json", "openapi", openapi)
-            .summary("This description.")
+            .summary("Returns this description.")
             .returns_document("application/json"),
         Endpoint::get("/docs", "docs", docs)
-            .summary("This description as a page to read.")
+            .summary("Returns this description as an HTML page.")
             .returns_document("text/html"),
     ]
 }
@@ -56,7 +56,7 @@ async fn docs(State(gateway): State<Gateway>) -> Response {
     (headers, gateway.description.page.clone()).into_response()
 }
 
-/// The OpenAPI document, as it is served and as it is checked in.
+/// The OpenAPI document, as served and as checked in.
 pub fn openapi_document() -> String {
     Description::default().json
 }

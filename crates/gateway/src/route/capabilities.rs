@@ -1,5 +1,5 @@
-//! What this server can do. Only what is proven is declared: the level is what the embedded vectors give
-//! on this very build, and transports and media are those that tests go through.
+//! Capabilities of this server. Only verified ones are declared: the level is the result of the embedded
+//! vectors on this build, and transports and media are covered by tests.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -12,8 +12,8 @@ use module::conformance;
 use module::manifest::MediaConstraints;
 use serde_json::{Value, json};
 
-use crate::limits;
 use crate::endpoint::{Endpoint, any_of_type, object, text};
+use crate::limits;
 use crate::response;
 use crate::state::Gateway;
 
@@ -24,7 +24,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             "multimodal",
             any_of_type(
                 "object",
-                "Kinds of media, in and out, that a back-end here takes.",
+                "Kinds of media that an available back-end accepts, as input and output.",
             ),
         ),
         (
@@ -35,7 +35,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             "media_size_mb",
             any_of_type(
                 "object",
-                "Usual largest size of each kind; a module may say otherwise.",
+                "Default size limit of each kind; a module may override it.",
             ),
         ),
         (
@@ -45,7 +45,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
     ]);
     vec![
         Endpoint::get("/v1/capabilities", "capabilities", capabilities_of)
-            .summary("What this server can do, as far as it is proven.")
+            .summary("Returns the verified capabilities of this server.")
             .returns(object(&[
                 ("runtime", text()),
                 ("version", text()),
@@ -74,13 +74,13 @@ async fn capabilities_of(State(gateway): State<Gateway>) -> Response {
             "max_streams_per_client": settings.streams_per_client_max,
         },
         "conformance": conformance_of(),
-        "rationale": "vectors_level is the highest level whose vectors this build passes, with all below.",
+        "rationale": "vectors_level is the highest level at which this build passes all vectors, including lower levels.",
     });
-    response::resource("what this server can do", data)
+    response::resource("capabilities of this server", data)
 }
 
-/// The kinds of media that somebody here takes, with the size up to which a module takes them that says
-/// nothing else. What no back-end takes is not declared, whatever this server could do with it.
+/// The kinds of media that an available back-end accepts, with the default size limit of modules. Kinds
+/// without such a back-end are not declared.
 fn media_sizes(fleet: &Fleet) -> BTreeMap<&'static str, f64> {
     let usual = MediaConstraints::default();
     let kinds = [
@@ -97,7 +97,7 @@ fn media_sizes(fleet: &Fleet) -> BTreeMap<&'static str, f64> {
     declared.map(|(kind, _, size)| (kind, size)).collect()
 }
 
-/// The vectors are in the binary and so is what they judge: once is enough.
+/// Computed once: vectors and implementation are both in the binary.
 fn conformance_of() -> &'static Value {
     static PROVEN: OnceLock<Value> = OnceLock::new();
     PROVEN.get_or_init(|| {

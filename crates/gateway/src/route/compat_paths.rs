@@ -1,5 +1,5 @@
-//! `/run` and `/run/stream`: the paths that callers of other runtimes of these modules know. The body
-//! names the module; everything else is as at `/v1/modules/{name}/execute`.
+//! `/run` and `/run/stream`: the paths of other runtimes of these modules. The body names the module;
+//! otherwise equal to `/v1/modules/{name}/execute`.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -10,23 +10,23 @@ use module::envelope::ErrorBody;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::execute::{answer, run_endpoint, force_mode};
+use super::execute::{answer, force_mode, run_endpoint};
 use crate::call::Call;
-use crate::negotiate::{ModeSignals, RequestedMode};
-use crate::idempotency::IdempotencyHeaders;
 use crate::endpoint::Endpoint;
-use crate::response::ApiError;
+use crate::idempotency::IdempotencyHeaders;
+use crate::negotiate::{ModeSignals, RequestedMode};
 use crate::request::{self, ExecuteBody, RecoveryRequest, RequestOptions};
-use crate::stream_limit::ClientStreams;
+use crate::response::ApiError;
 use crate::state::Gateway;
+use crate::stream_limit::ClientStreams;
 use crate::trace;
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let whole = Endpoint::post("/run", "run", whole)
-        .summary("Runs the module that the body names: the whole envelope.")
+        .summary("Runs the module that the body names; returns the envelope.")
         .request_body(body_schema());
     let stream = Endpoint::post("/run/stream", "run_stream", stream)
-        .summary("Runs the module that the body names: a stream of events.")
+        .summary("Runs the module that the body names; returns a stream of events.")
         .request_body(body_schema());
     vec![run_endpoint(whole), run_endpoint(stream)]
 }
@@ -38,7 +38,7 @@ fn body_schema() -> Value {
         "properties": {
             "module": {"type": "string"},
             "input": {"description": "The module's input."},
-            "args": {"type": "string", "description": "Free text in place of an input."},
+            "args": {"type": "string", "description": "Free text instead of an input."},
             "_options": {"$ref": "#/components/schemas/Options"},
             "_recovery": {"$ref": "#/components/schemas/Recovery"}
         },
@@ -46,7 +46,7 @@ fn body_schema() -> Value {
     })
 }
 
-/// Names of back-ends and models are refused rather than ignored: routing is the server's.
+/// Fields for back-ends and models are refused instead of ignored: the server routes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RunBody {

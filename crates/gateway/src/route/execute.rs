@@ -1,4 +1,4 @@
-//! Running a module: a whole answer, a stream, or the rest of a stream that broke off.
+//! Module execution: an envelope, a stream, or a resumed stream.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode};
@@ -8,19 +8,19 @@ use module::Code;
 use serde::Deserialize;
 
 use crate::call::{Begun, Call};
+use crate::endpoint::{Endpoint, any_of_type, execute_body, one_of, text};
 use crate::extract::{PathName, Query};
 use crate::headers::WARNING_HEADER;
+use crate::idempotency::{IdempotencyHeaders, REPLAYED_HEADER};
 use crate::negotiate::{ModeSignals, RequestedMode, parse_mode};
-use crate::idempotency::{REPLAYED_HEADER, IdempotencyHeaders};
-use crate::endpoint::{Endpoint, any_of_type, execute_body, one_of, text};
-use crate::response::{self, ApiError};
 use crate::request::{ExecuteBody, RecoveryRequest};
-use crate::stream_limit::ClientStreams;
+use crate::response::{self, ApiError};
 use crate::state::Gateway;
+use crate::stream_limit::ClientStreams;
 use crate::streaming;
 use crate::trace;
 
-/// What a run can fail with before or after it has begun, whoever calls it.
+/// Error codes of a run, before and after its start.
 const RUN_CODES: &[Code] = &[
     Code::E1000,
     Code::E1001,
@@ -45,43 +45,43 @@ const RUN_CODES: &[Code] = &[
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let execute = Endpoint::post("/v1/modules/{name}/execute", "execute_module", execute)
-        .summary("Runs a module: the envelope, or a stream of events.")
+        .summary("Runs a module; returns the envelope or a stream of events.")
         .path("name", "The module's name.")
         .query(
             "response_mode",
-            "What is wanted, where neither header nor body says.",
+            "The response mode, if neither header nor body sets it.",
             one_of(&["sync", "streaming"]),
         )
         .header(
             "X-Cognitive-Response-Mode",
-            "What is wanted; wins over all else.",
+            "The response mode; takes precedence over all other settings.",
             one_of(&["sync", "streaming"]),
         )
         .request_body(execute_body());
     vec![run_endpoint(execute)]
 }
 
-/// What all ways to run a module have in common.
+/// Headers and errors that all execute endpoints share.
 pub(super) fn run_endpoint(operation: Endpoint) -> Endpoint {
     operation
         .header(
             "X-Cognitive-Recovery-Session",
-            "The session of a stream that broke off.",
+            "The session of an interrupted stream.",
             text(),
         )
         .header(
             "X-Cognitive-Recovery-Seq",
-            "The number of the last chunk that was received.",
-            any_of_type("integer", "0 is: none."),
+            "The number of the last received chunk.",
+            any_of_type("integer", "0 means none."),
         )
         .header(
             "Idempotency-Key",
-            "A name for this request: sent again within a day, it gets the same run's answer.",
+            "A key for this request: repeated within a day, it returns the response of the same run.",
             text(),
         )
         .header(
             "X-Cogn-Resumable",
-            "1 keeps a whole answer for a caller who loses the connection.",
+            "1 keeps a complete response for a client that loses the connection.",
             one_of(&["0", "1"]),
         )
         .returns_run()
@@ -120,10 +120,13 @@ async fn execute(
     };
     let framing = call.signals.framing;
     let begun = call.begin(&gateway).await?;
-    Ok(trace::write_header(answer(&gateway, begun, framing).await?, trace))
+    Ok(trace::write_header(
+        answer(&gateway, begun, framing).await?,
+        trace,
+    ))
 }
 
-/// The answer to a run that has begun.
+/// The response of a started run.
 pub(super) async fn answer(
     gateway: &Gateway,
     begun: Begun,
@@ -152,7 +155,7 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// For callers whose path says what they want.
+/// Forces the mode that the path implies.
 pub(super) fn force_mode(signals: &mut ModeSignals, wanted: RequestedMode) {
     signals.header = Some(wanted);
 }

@@ -1,4 +1,4 @@
-//! Whether the process answers, whether it should be sent work, and its figures.
+//! Liveness, readiness and metrics.
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -14,35 +14,33 @@ use crate::state::Gateway;
 pub(super) fn operations() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/healthz", "healthz", alive)
-            .summary("Whether the process answers at all.")
+            .summary("Liveness: whether the process responds.")
             .returns(object(&[("status", one_of(&["alive"]))])),
         Endpoint::get("/readyz", "readyz", ready)
-            .summary("Whether the server takes work: not while it stops, nor without its journal.")
+            .summary("Readiness: not while the server is stopping or its journal is unavailable.")
             .returns(object(&[("status", one_of(&["ready"]))]))
             .error_codes(&[Code::E4001]),
         Endpoint::get("/metrics", "metrics", metrics)
-            .summary("Figures for Prometheus.")
+            .summary("Metrics for Prometheus.")
             .returns_document("application/openmetrics-text"),
     ]
 }
 
 async fn alive() -> Response {
-    response::resource("the server answers", json!({"status": "alive"}))
+    response::resource("the server is alive", json!({"status": "alive"}))
 }
 
 async fn ready(State(gateway): State<Gateway>) -> Result<Response, ApiError> {
     if gateway.stopping.is_cancelled() {
         let body = ErrorBody::new(Code::E4001, "the server is stopping");
-        return Err(ApiError::new(
-            body.suggest("ask another server, or this one later"),
-        ));
+        return Err(ApiError::new(body.suggest("use another server, or retry later")));
     }
     if gateway.engine.check_journal().await.is_err() {
-        let body = ErrorBody::new(Code::E4001, "the journal does not answer");
-        return Err(ApiError::new(body.suggest("look at the server's log")));
+        let body = ErrorBody::new(Code::E4001, "the journal is unavailable");
+        return Err(ApiError::new(body.suggest("see the log of the server")));
     }
     Ok(response::resource(
-        "the server takes work",
+        "the server is ready",
         json!({"status": "ready"}),
     ))
 }

@@ -1,8 +1,8 @@
-//! Paths and who answers them. One file per resource; this one is the table of contents.
+//! The router. One file per resource; this one lists them.
 
-mod compat_paths;
-mod capabilities;
 mod api_docs;
+mod capabilities;
+mod compat_paths;
 mod execute;
 mod health;
 mod modules;
@@ -17,11 +17,11 @@ use axum::routing::any;
 use module::Code;
 use module::envelope::ErrorBody;
 
-use crate::middleware::MiddlewareState;
 use crate::endpoint::{Endpoint, routes};
+use crate::middleware::MiddlewareState;
 use crate::response::ApiError;
 use crate::state::Gateway;
-use crate::{middleware, inference, mcp, ws};
+use crate::{inference, mcp, middleware, ws};
 
 pub(crate) use api_docs::Description;
 pub use api_docs::openapi_document;
@@ -30,15 +30,18 @@ pub(crate) use modules::{describe, find, summary};
 pub fn router(gateway: Gateway) -> Router {
     let mcp = mcp::McpHttpService::new(&gateway);
     routes(operations())
-        // Its contract is MCP's own, which no list of operations can say.
+        // MCP is not described by endpoints.
         .route(mcp::PATH, any(move |request| mcp.clone().answer(request)))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
-        .layer(from_fn_with_state(MiddlewareState::new(gateway.clone()), middleware::handle))
+        .layer(from_fn_with_state(
+            MiddlewareState::new(gateway.clone()),
+            middleware::handle,
+        ))
         .with_state(gateway)
 }
 
-/// All that the server does, in the order in which the documents show it.
+/// All endpoints, in the order of the documents.
 pub(crate) fn operations() -> Vec<Endpoint> {
     [
         modules::operations(),
@@ -59,12 +62,12 @@ pub(crate) fn operations() -> Vec<Endpoint> {
 }
 
 async fn no_route(method: Method, uri: Uri) -> ApiError {
-    let message = format!("nothing is at {}", uri.path());
+    let message = format!("no endpoint at {}", uri.path());
     ApiError::new(no_endpoint(message, &method, &uri))
 }
 
 async fn no_method(method: Method, uri: Uri) -> ApiError {
-    let message = format!("{} does not take {method}", uri.path());
+    let message = format!("{} does not support {method}", uri.path());
     ApiError::with_status(
         no_endpoint(message, &method, &uri),
         StatusCode::METHOD_NOT_ALLOWED,

@@ -1,4 +1,4 @@
-//! The modules that can be run here.
+//! Modules as resources.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tenancy::Scope;
 
 use crate::auth::AuthenticatedCaller;
-use crate::extract::PathName;
 use crate::endpoint::{Endpoint, any_of_type, object, one_of, text};
+use crate::extract::PathName;
 use crate::response::{self, ApiError};
 use crate::state::Gateway;
 
@@ -28,24 +28,27 @@ pub(super) fn operations() -> Vec<Endpoint> {
         ])
     };
     let mut whole = summary();
-    whole["properties"]["manifest"] = any_of_type("object", "All that the module says about itself.");
+    whole["properties"]["manifest"] = any_of_type("object", "The manifest of the module.");
     whole["properties"]["schema"] = any_of_type("object", "The JSON Schemas of input, data and error.");
     vec![
         Endpoint::get("/v1/modules", "list_modules", list)
-            .summary("The modules that can be run here.")
+            .summary("Lists the modules.")
             .returns(object(&[(
                 "modules",
                 json!({"type": "array", "items": summary()}),
             )])),
         Endpoint::get("/v1/modules/{name}", "show_module", show)
-            .summary("One module with its manifest and its schemas.")
+            .summary("Shows a module with its manifest and schemas.")
             .path("name", "The module's name.")
             .returns(whole)
             .error_codes(&[Code::E4006]),
     ]
 }
 
-async fn list(State(gateway): State<Gateway>, AuthenticatedCaller(caller): AuthenticatedCaller) -> Result<Response, ApiError> {
+async fn list(
+    State(gateway): State<Gateway>,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
+) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
     let modules: Vec<Value> = gateway
         .engine
@@ -70,7 +73,7 @@ async fn show(
     Ok(response::resource(&module.manifest.responsibility, data))
 }
 
-/// All that a module says about itself.
+/// Manifest and schemas of a module.
 pub(crate) fn describe(name: &str, module: &Module) -> Value {
     let mut data = summary(name, module);
     data["manifest"] = serde_json::to_value(&module.manifest).unwrap_or_default();
@@ -82,7 +85,7 @@ pub(crate) fn describe(name: &str, module: &Module) -> Value {
     data
 }
 
-/// The module of this name, or the refusal that says there is none.
+/// The module with this name, or E4006.
 pub(crate) fn find(gateway: &Gateway, name: &str) -> Result<Arc<Module>, ApiError> {
     let found = gateway.engine.modules().get(name).cloned();
     found.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4006, format!("no module named `{name}`"))))

@@ -1,10 +1,10 @@
-//! A person's word on a run that waits for it: approve, reject, or put something better in its place.
+//! Review of a run by a person: approve, reject, or replace the data.
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use engine::port::{ReviewOutcome, ReviewDecision};
+use engine::port::{ReviewDecision, ReviewOutcome};
 use module::Code;
 use module::envelope::ErrorBody;
 use serde::Deserialize;
@@ -13,11 +13,11 @@ use tenancy::Scope;
 
 use super::runs;
 use crate::auth::AuthenticatedCaller;
+use crate::endpoint::{Endpoint, any_of_type, one_of};
 use crate::extract::PathName;
 use crate::limits;
-use crate::endpoint::{Endpoint, any_of_type, one_of};
-use crate::response::ApiError;
 use crate::request::read_json;
+use crate::response::ApiError;
 use crate::state::Gateway;
 
 pub(super) fn operations() -> Vec<Endpoint> {
@@ -27,14 +27,14 @@ pub(super) fn operations() -> Vec<Endpoint> {
         "properties": {
             "decision": one_of(&["approve", "reject", "edit"]),
             "comment": {"type": "string", "maxLength": limits::COMMENT_BYTES_MAX},
-            "data": any_of_type("object", "With `edit`: what the answer says from now on. It must fit the module."),
+            "data": any_of_type("object", "With `edit`: the new data of the answer. It must match the module schema."),
         },
         "additionalProperties": false,
     });
     vec![
         Endpoint::post("/v1/runs/{session_id}/review", "review_run", review)
-            .summary("A person's word on a run that needs review. The first word stands.")
-            .path("session_id", "The id that the run's first event names.")
+            .summary("Reviews a run that needs it. The first review is final.")
+            .path("session_id", "The id from the first event of the run.")
             .request_body(body)
             .returns(runs::row_schema())
             .error_codes(&[
@@ -74,8 +74,9 @@ async fn review(
     caller.require(Scope::Review)?;
     let wrong = |message: String| ApiError::new(ErrorBody::new(Code::E1001, message));
     let value = read_json(body, gateway.settings().body_read).await?;
-    let word: ReviewBody = serde_json::from_value(value).map_err(|error| wrong(format!("the body: {error}")))?;
-    if word
+    let body: ReviewBody =
+        serde_json::from_value(value).map_err(|error| wrong(format!("the body: {error}")))?;
+    if body
         .comment
         .as_ref()
         .is_some_and(|text| text.len() > limits::COMMENT_BYTES_MAX)
@@ -86,7 +87,7 @@ async fn review(
         )));
     }
     let row = runs::find(&gateway, &caller, &session_id).await?;
-    let decision = match (word.decision, &word.data) {
+    let decision = match (body.decision, &body.data) {
         (ReviewAction::Approve, None) => ReviewOutcome::Approved,
         (ReviewAction::Reject, None) => ReviewOutcome::Rejected,
         (ReviewAction::Edit, Some(data)) => {
@@ -95,16 +96,18 @@ async fn review(
             engine::review::admit_edit(&module, last.as_ref(), data)?;
             ReviewOutcome::Edited
         }
-        (ReviewAction::Edit, None) => return Err(wrong(String::from("an edit needs `data`"))),
+        (ReviewAction::Edit, None) => return Err(wrong(String::from("an edit requires `data`"))),
         (ReviewAction::Approve | ReviewAction::Reject, Some(_)) => {
-            return Err(wrong(String::from("`data` belongs to the decision `edit`")));
+            return Err(wrong(String::from(
+                "`data` is allowed only with the decision `edit`",
+            )));
         }
     };
     let verdict = ReviewDecision {
         decision,
         by: caller.client.clone(),
-        comment: word.comment,
-        data: word.data.map(|data| Value::Object(data).to_string()),
+        comment: body.comment,
+        data: body.data.map(|data| Value::Object(data).to_string()),
         at_ms: gateway.engine.clock().now_ms(),
     };
     let archive = gateway.archive()?;

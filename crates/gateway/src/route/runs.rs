@@ -1,10 +1,10 @@
-//! Runs as resources: which there are, how one stands, and its events from any place on.
+//! Runs as resources: list, state and result, and events from any resume point.
 
 use axum::extract::State;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use engine::ReadFrom;
-use engine::port::{ReviewOutcome, Review, RunFilter, RunRecord, RunSummary, RunStatus, AttemptUsage};
+use engine::port::{AttemptUsage, Review, ReviewOutcome, RunFilter, RunRecord, RunStatus, RunSummary};
 use engine::run::{ResumePoint, envelope};
 use ir::RunId;
 use module::Code;
@@ -15,24 +15,24 @@ use tenancy::{Caller, Scope};
 
 use crate::auth::{AuthenticatedCaller, TicketScope};
 use crate::call;
+use crate::endpoint::{Endpoint, any_of_type, object, one_of, text};
 use crate::extract::{PathName, Query};
 use crate::limits;
 use crate::negotiate::ModeSignals;
-use crate::endpoint::{Endpoint, any_of_type, object, one_of, text};
 use crate::response::{self, ApiError};
-use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
+use crate::stream_limit::ClientStreams;
 use crate::streaming;
 
-const AT: &str = "The id that the run's first event names.";
+const AT: &str = "The id from the first event of the run.";
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let states: Vec<&str> = RunStatus::ALL.iter().map(|state| state.as_str()).collect();
     vec![
         Endpoint::get("/v1/runs", "list_runs", list)
-            .summary("Runs, newest first, page by page.")
+            .summary("Lists runs, newest first, with pagination.")
             .query("state", "Only runs in this state.", one_of(&states))
-            .query("cursor", "The `next` of the page before.", text())
+            .query("cursor", "`next` of the previous page.", text())
             .query(
                 "limit",
                 "Most runs on the page.",
@@ -44,32 +44,32 @@ pub(super) fn operations() -> Vec<Endpoint> {
             ]))
             .error_codes(&[Code::E1001, Code::E1004, Code::E4012]),
         Endpoint::get("/v1/runs/{session_id}", "show_run", show)
-            .summary("How a run stands: its envelope once it has ended, what was used, what a person said.")
+            .summary("Shows a run: its state, its envelope once it has ended, its usage and its review.")
             .path("session_id", AT)
             .returns(row_schema())
             .error_codes(&[Code::E4009]),
         Endpoint::get("/v1/runs/{session_id}/events", "run_events", events)
-            .summary("The events of a run, from its start or from where a client was.")
+            .summary("Streams the events of a run, from its start or from a resume point.")
             .path("session_id", AT)
             .header(
                 "Last-Event-ID",
-                "The number of the last chunk that was received.",
+                "The number of the last received chunk.",
                 text(),
             )
             .query(
                 "last_event_id",
-                "The same, for readers that cannot send headers. The header wins.",
+                "The same, for clients that cannot send headers. The header takes precedence.",
                 text(),
             )
             .query(
                 "token",
-                "A ticket, where no header can be sent. Valid once and for a minute.",
+                "A ticket, for clients that cannot send headers. Valid once, for one minute.",
                 text(),
             )
             .returns_stream()
             .error_codes(&[Code::E1001, Code::E1004, Code::E4009]),
         Endpoint::post("/v1/runs/{session_id}/token", "issue_ticket", ticket)
-            .summary("A ticket that opens the events of this run once, for readers that cannot send headers.")
+            .summary("Issues a single-use ticket for the events of this run, for clients that cannot send headers.")
             .path("session_id", AT)
             .returns(object(&[
                 ("token", text()),
@@ -81,7 +81,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             ]))
             .error_codes(&[Code::E4009]),
         Endpoint::post("/v1/runs/{session_id}/cancel", "cancel_run", cancel)
-            .summary("Asks a run to end; one that has ended is not changed.")
+            .summary("Cancels a run; an ended run is not changed.")
             .path("session_id", AT)
             .returns(object(&[("session_id", text()), ("module", text())]))
             .error_codes(&[Code::E4009]),
@@ -109,7 +109,7 @@ pub(super) fn row_schema() -> Value {
     let mut schema = summary_schema();
     schema["properties"]["result"] = json!({
         "type": ["object", "null"],
-        "description": "The envelope, with the data that a reviewer has put in its place."
+        "description": "The envelope, with the data of the reviewer if it was edited."
     });
     schema["properties"]["usage"] = json!({"type": "array", "items": {"type": "object"}});
     schema
@@ -132,22 +132,20 @@ async fn list(
         None => None,
         Some(text) => Some(RunStatus::find(text).ok_or_else(|| {
             let known: Vec<_> = RunStatus::ALL.iter().map(|state| state.as_str()).collect();
-            let error = ErrorBody::new(Code::E1004, format!("no run is ever `{text}`"));
+            let error = ErrorBody::new(Code::E1004, format!("unknown run state `{text}`"));
             ApiError::new(error.detail("allowed", known))
         })?),
     };
     let before = match query.cursor.as_deref() {
         None => None,
-        Some(text) => Some(text.parse().map_err(|_| {
-            ApiError::new(ErrorBody::new(
-                Code::E1001,
-                "the cursor is not one that was given out",
-            ))
-        })?),
+        Some(text) => Some(
+            text.parse()
+                .map_err(|_| ApiError::new(ErrorBody::new(Code::E1001, "the cursor is invalid")))?,
+        ),
     };
     let limit = query.limit.unwrap_or(limits::PAGE_RUNS);
     if !(1..=limits::PAGE_RUNS_MAX).contains(&limit) {
-        let error = ErrorBody::new(Code::E1004, format!("the limit {limit} is out of bounds"));
+        let error = ErrorBody::new(Code::E1004, format!("the limit {limit} is out of range"));
         return Err(ApiError::new(error.detail("allowed", limits::PAGE_RUNS_MAX)));
     }
     let filter = RunFilter { state, before, limit };
@@ -171,8 +169,12 @@ async fn show(
     describe(&gateway, &caller, row).await
 }
 
-/// All that is known about a run.
-pub(super) async fn describe(gateway: &Gateway, caller: &Caller, row: RunRecord) -> Result<Response, ApiError> {
+/// State, result and usage of a run.
+pub(super) async fn describe(
+    gateway: &Gateway,
+    caller: &Caller,
+    row: RunRecord,
+) -> Result<Response, ApiError> {
     let last = gateway.engine.last(&caller.tenant, &row).await?;
     let mut result = last.as_ref().map(envelope);
     let edited = row
@@ -222,7 +224,7 @@ fn review(review: &Review) -> Value {
     })
 }
 
-/// Asks the run to end. Its last event says that it did; one that has ended already is not changed.
+/// Requests cancellation. The terminal event of the run reports it; an ended run is not changed.
 async fn cancel(
     State(gateway): State<Gateway>,
     AuthenticatedCaller(caller): AuthenticatedCaller,
@@ -232,7 +234,7 @@ async fn cancel(
     let row = find(&gateway, &caller, &session_id).await?;
     gateway.engine.cancel(&caller.tenant, row.id).await?;
     let data = json!({"session_id": row.id, "module": row.module});
-    Ok(response::resource("the run was asked to end", data))
+    Ok(response::resource("cancellation requested", data))
 }
 
 async fn ticket(
@@ -243,7 +245,9 @@ async fn ticket(
     caller.require(Scope::Read)?;
     let row = find_with_events(&gateway, &caller, &session_id).await?;
     let now_ms = gateway.engine.clock().now_ms();
-    let issued = gateway.tickets.issue(&caller, TicketScope::Events(row.id), now_ms)?;
+    let issued = gateway
+        .tickets
+        .issue(&caller, TicketScope::Events(row.id), now_ms)?;
     let data = json!({
         "url": format!("/v1/runs/{}/events?token={}", row.id, issued.token),
         "token": issued.token,
@@ -286,7 +290,7 @@ async fn events(
     Ok(streaming::response(&gateway, subscription, framing, heartbeat, Some(seat)).await)
 }
 
-/// A browser that reconnects by itself sends the header and the address it was given; the header is newer.
+/// A browser that reconnects sends the header together with the original URL; the header is newer.
 fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Option<u64>, ApiError> {
     let header = headers.get("last-event-id");
     let header = header.map(|value| value.to_str().unwrap_or_default());
@@ -302,20 +306,31 @@ fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Option<u64>
     })
 }
 
-/// A run of a module: what a vendor's client was sent are frames of its dialect, for whoever began it and for no other way
-/// to read.
-async fn find_with_events(gateway: &Gateway, caller: &Caller, session_id: &str) -> Result<RunRecord, ApiError> {
+/// Finds a module run. A relayed call has frames in a vendor dialect, which only its client can resume
+/// through the vendor API.
+async fn find_with_events(
+    gateway: &Gateway,
+    caller: &Caller,
+    session_id: &str,
+) -> Result<RunRecord, ApiError> {
     let row = find(gateway, caller, session_id).await?;
     if row.module.is_empty() {
-        let body = ErrorBody::new(Code::E4009, format!("run {session_id} has no events of a module"));
-        let hint = "go on with it where it began: the same request with the header Last-Event-ID";
+        let body = ErrorBody::new(
+            Code::E4009,
+            format!("run {session_id} is a relayed call, without module events"),
+        );
+        let hint = "resume it at its own endpoint: send the same request with the header Last-Event-ID";
         return Err(ApiError::new(body.suggest(hint)));
     }
     Ok(row)
 }
 
-/// A run of the caller's tenant; everybody else's is not there.
-pub(super) async fn find(gateway: &Gateway, caller: &Caller, session_id: &str) -> Result<RunRecord, ApiError> {
+/// Finds a run of the tenant of the caller; runs of other tenants are not visible.
+pub(super) async fn find(
+    gateway: &Gateway,
+    caller: &Caller,
+    session_id: &str,
+) -> Result<RunRecord, ApiError> {
     let unknown = || ApiError::new(ErrorBody::new(Code::E4009, format!("no run {session_id}")));
     let run: RunId = session_id.parse().map_err(|_| unknown())?;
     let row = gateway.engine.find(&caller.tenant, run).await?;

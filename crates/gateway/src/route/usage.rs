@@ -1,4 +1,4 @@
-//! What was used: a record for each attempt of each run, added up as asked.
+//! Usage: one record per attempt, aggregated as requested.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tenancy::Scope;
 
 use crate::auth::AuthenticatedCaller;
-use crate::extract::Query;
 use crate::endpoint::{Endpoint, any_of_type, object, text};
+use crate::extract::Query;
 use crate::response::{self, ApiError};
 use crate::state::Gateway;
 
@@ -22,23 +22,23 @@ pub(super) fn operations() -> Vec<Endpoint> {
         ("module", json!({"type": ["string", "null"]})),
         ("model", json!({"type": ["string", "null"]})),
         ("day_ms", json!({"type": ["integer", "null"]})),
-        ("runs", any_of_type("integer", "Runs that have ended.")),
-        ("attempts", any_of_type("integer", "Calls of back-ends.")),
+        ("runs", any_of_type("integer", "Ended runs.")),
+        ("attempts", any_of_type("integer", "Calls to back-ends.")),
         ("input_tokens", count()),
         ("output_tokens", count()),
         ("estimated_tokens", count()),
         (
             "unknown",
-            any_of_type("integer", "Attempts whose use nobody reported."),
+            any_of_type("integer", "Attempts without reported usage."),
         ),
     ]);
     let moment = json!({"type": "integer", "minimum": 0});
     vec![
         Endpoint::get("/v1/usage", "usage", usage)
-            .summary("What was used, added up per key, module, model and day.")
+            .summary("Returns usage, aggregated per key, module, model and day.")
             .query(
                 "by",
-                "Words out of key, module, model, day, between commas. All of them where nobody says.",
+                "Comma-separated list of key, module, model and day. Default: all of them.",
                 text(),
             )
             .query(
@@ -78,7 +78,7 @@ async fn usage(
             "model" => filter.by_model = true,
             "day" => filter.by_day = true,
             _ => {
-                let error = ErrorBody::new(Code::E1004, format!("nothing is added up by `{word}`"));
+                let error = ErrorBody::new(Code::E1004, format!("unknown aggregation `{word}`"));
                 return Err(ApiError::new(
                     error.detail("allowed", ["key", "module", "model", "day"].as_slice()),
                 ));
@@ -95,7 +95,7 @@ async fn usage(
 fn value(line: &UsageRow) -> Value {
     json!({
         "key": line.client,
-        // A request of a vendor's client has none.
+        // A relayed call has no module.
         "module": line.module.as_deref().filter(|module| !module.is_empty()),
         "model": line.model,
         "day_ms": line.day.map(|day| day.saturating_mul(DAY_MS)),

@@ -1,6 +1,5 @@
-//! A connection that steps aside before it writes, where there are others: all who can go on come to have something to
-//! write, and then write one behind the other. The kernel's code for it is fetched once for all of them, and whoever
-//! reads them is seldom asleep. Who the others are is not known here.
+//! A connection that yields once before each write while other connections are ready, so that several writes
+//! are executed in sequence with warm kernel code. The condition is passed in.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -12,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(super) struct Aside<S, C> {
     stream: S,
     is_crowded: C,
-    /// The next write has waited.
+    /// The next write has already yielded.
     waited: bool,
 }
 
@@ -25,10 +24,10 @@ impl<S, C: Fn() -> bool> Aside<S, C> {
         }
     }
 
-    /// Whether others go first: once for each write, and for nobody where there are none.
+    /// Whether to yield: once for each write, and only if there are other connections.
     fn steps_aside(&mut self, context: &mut Context<'_>) -> bool {
         if !std::mem::take(&mut self.waited) && (self.is_crowded)() {
-            // Polled once, it has this task called again behind all that are ready; no more is wanted of it.
+            // Polled once: it wakes this task behind all ready ones and is not polled again.
             self.waited = pin!(tokio::task::yield_now()).poll(context).is_pending();
         }
         self.waited
@@ -89,7 +88,7 @@ mod tests {
 
     use super::Aside;
 
-    /// The order in which two that are ready at once make and write what they have to say, twice.
+    /// The order of steps of two tasks that are ready at the same time.
     async fn order(crowded: bool) -> Vec<&'static str> {
         let seen = RefCell::new(Vec::new());
         let one = async |made, written| {
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_not_alone_writes_behind_the_others() {
+    async fn yields_before_write_when_contended() {
         let (make, write) = (["make 1", "make 2"], ["write 1", "write 2"]);
         let alone = [
             make[0], write[0], make[0], write[0], make[1], write[1], make[1], write[1],

@@ -1,10 +1,10 @@
-//! Serving and stopping. Connections have limits on how many there are, how long their headers take and
-//! how long their readers may stall. When told to stop, new connections are refused, runs and relayed calls get a
-//! while to end; runs that are not done then are left in the journal for the next server, and calls are cut off.
+//! Server loop and shutdown. Limits apply to the number of connections, the time for request headers and
+//! stalled readers. On shutdown, new connections are refused and runs and relayed calls get the drain time to
+//! end; then unfinished runs are left in the journal for recovery, and calls are cancelled.
 
 mod aside;
-mod stall_timeout;
 mod protocol;
+mod stall_timeout;
 mod tls;
 
 use std::net::SocketAddr;
@@ -30,8 +30,8 @@ use tower::Service;
 use tracing::{debug, warn};
 
 use self::aside::Aside;
-use self::stall_timeout::StallTimeoutIo;
 use self::protocol::{Protocol, Protocols};
+use self::stall_timeout::StallTimeoutIo;
 use crate::limits;
 use crate::route::router;
 use crate::settings::Settings;
@@ -39,7 +39,7 @@ use crate::state::Gateway;
 
 pub use tls::Tls;
 
-/// Serves until `shutdown` completes; with `tls`, over nothing else.
+/// Serves until `shutdown` completes; with `tls`, only encrypted connections.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
@@ -78,7 +78,7 @@ struct Server {
     leave: ConnectionShutdown,
 }
 
-/// How connections are ended: they are told to, and those that do not are cut off.
+/// Shutdown signals of connections: graceful first, then forced.
 #[derive(Clone)]
 struct ConnectionShutdown {
     graceful: CancellationToken,
@@ -86,18 +86,18 @@ struct ConnectionShutdown {
 }
 
 impl Server {
-    /// Takes connections for ever; over the limit they wait in the operating system's queue.
+    /// Accepts connections until cancelled; above the limit they wait in the backlog of the operating system.
     async fn accept(&self, listener: &TcpListener) {
-        let seats = Arc::new(Semaphore::new(self.settings.connections_max));
+        let permits = Arc::new(Semaphore::new(self.settings.connections_max));
         loop {
-            let Ok(seat) = seats.clone().acquire_owned().await else {
+            let Ok(permit) = permits.clone().acquire_owned().await else {
                 return;
             };
             let (stream, peer) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Out of file handles, usually: others must go first.
-                    warn!(%error, "cannot accept a connection");
+                    // Usually out of file descriptors, until other connections are closed.
+                    warn!(%error, "accept failed");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
@@ -108,7 +108,7 @@ impl Server {
             self.connections.spawn(async move {
                 connection.await;
                 connections.dec();
-                drop(seat);
+                drop(permit);
             });
         }
     }
@@ -121,7 +121,7 @@ impl Server {
             .await
             .is_err()
         {
-            warn!("stopping with work unfinished; the next server will take up what it can");
+            warn!("shutdown timed out; unfinished runs are left for recovery");
         }
         gateway.engine.stop().await;
         gateway.ended.cancel();
@@ -132,11 +132,12 @@ impl Server {
             gateway.sockets.wait().await;
         };
         while tokio::time::timeout(limits::CLOSE, closed()).await.is_err() {
-            // A relayed call that waited for others to end, or that is made once more, has the time that they had.
+            // A relayed call that waited for others, or that is retried, gets the same drain time.
             if gateway.engine.running() > 0 && Instant::now() < end {
                 continue;
             }
-            // Whoever does not read to the end in time is cut off, and what was asked for them goes into the accounts.
+            // Connections that were not drained in time are closed; their attempts are recorded in the
+            // accounting.
             self.leave.forced.cancel();
             let hung_up = gateway.engine.relays_drained();
             tokio::time::timeout(limits::CLOSE, hung_up).await.ok();
@@ -145,9 +146,9 @@ impl Server {
     }
 
     fn connection(&self, stream: TcpStream, peer: SocketAddr) -> BoxFuture<'static, ()> {
-        // Chunks are small and a person waits for them.
+        // Chunks are small and latency-sensitive.
         if let Err(error) = stream.set_nodelay(true) {
-            warn!(%error, "cannot set TCP_NODELAY");
+            warn!(%error, "setting TCP_NODELAY failed");
         }
         let tls = self.tls.as_ref().map(Tls::acceptor);
         let protocols = self.protocols.clone();
@@ -155,7 +156,7 @@ impl Server {
         let leave = self.leave.clone();
         let engine = self.gateway.engine.clone();
         let (stall, opening) = (self.settings.write_stall, self.settings.header_read);
-        // Each in a box of its own: a plain connection does not carry the room that an encrypted one needs.
+        // Boxed separately: the future of an encrypted connection is larger.
         match tls {
             None => async move {
                 let protocol = tokio::select! {
@@ -163,7 +164,7 @@ impl Server {
                     () = leave.graceful.cancelled() => return,
                 };
                 let Some(protocol) = protocol else {
-                    return debug!("a client said nothing for too long");
+                    return debug!("client sent no request before the timeout");
                 };
                 let stream = StallTimeoutIo::new(stream, stall, opening);
                 serve_connection(protocol, router, stream, engine, peer, leave).await;
@@ -177,8 +178,8 @@ impl Server {
                         let stream = StallTimeoutIo::new(stream, stall, opening);
                         serve_connection(protocol, router, stream, engine, peer, leave).await;
                     }
-                    Ok(Err(error)) => debug!(%error, "no handshake"),
-                    Err(_) => debug!("a handshake took too long"),
+                    Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
+                    Err(_) => debug!("TLS handshake timed out"),
                 }
             }
             .boxed(),
@@ -199,7 +200,7 @@ async fn serve_connection<S>(
     let service = tower::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
-        // In a box, or the connection keeps the room for it after it has answered.
+        // Boxed: otherwise the connection keeps the memory of the future after the response.
         router.clone().call(request).boxed()
     });
     let stream = Aside::new(stream, move || engine.is_crowded());
@@ -209,7 +210,7 @@ async fn serve_connection<S>(
             let connection = builder.serve_connection(stream, service).with_upgrades();
             until_stopped(connection, leave, |connection| connection.graceful_shutdown()).await;
         }
-        // In a box, so that the others do not carry its room.
+        // Boxed: large future.
         Protocol::Auto(builder) => {
             let connection = builder.serve_connection_with_upgrades(stream, service);
             let served = until_stopped(connection, leave, |connection| connection.graceful_shutdown());
@@ -230,11 +231,11 @@ where
             stop(connection.as_mut());
             tokio::select! {
                 ended = connection => ended,
-                () = leave.forced.cancelled() => return debug!("a connection was cut off"),
+                () = leave.forced.cancelled() => return debug!("connection closed at shutdown"),
             }
         }
     };
     if let Err(error) = ended {
-        debug!(%error, "a connection ended");
+        debug!(%error, "connection failed");
     }
 }

@@ -1,6 +1,5 @@
-//! Which version of HTTP a connection speaks, found out before it is served. One that is known to speak HTTP/1 takes
-//! half of the room that one of either kind does: nothing has to be read ahead of it, and nothing is kept for the
-//! other version.
+//! HTTP version of a connection, detected before it is served. A connection known to use HTTP/1 needs half
+//! the memory: no read-ahead buffer and no state of the other version.
 
 use std::time::Duration;
 
@@ -13,14 +12,14 @@ use tokio::time::timeout;
 use crate::limits;
 use crate::settings::Settings;
 
-/// How HTTP/2 begins; no method of HTTP/1 does.
+/// Start of the HTTP/2 preface; no HTTP/1 method starts with it.
 const PREFACE: &[u8] = b"PRI";
 
-/// How a connection is served.
+/// HTTP server of a connection.
 pub(super) enum Protocol {
     /// HTTP/1.
     Http1(http1::Builder),
-    /// Either; it turns out while it is read.
+    /// Either, detected while reading.
     Auto(auto::Builder<TokioExecutor>),
 }
 
@@ -42,17 +41,17 @@ impl Protocols {
         }
     }
 
-    /// By what the client says first; `None` if it says nothing in time. All of it is still there to be read.
+    /// Detects the version from the first bytes, without consuming them; `None` after the timeout.
     pub(super) async fn detect_plaintext(&self, stream: &TcpStream, opening: Duration) -> Option<Protocol> {
-        let mut said = [0; PREFACE.len()];
-        let count = timeout(opening, stream.peek(&mut said)).await.ok()?.ok()?;
-        Some(match said.get(..count) {
-            Some(said) if !PREFACE.starts_with(said) => Protocol::Http1(self.first.clone()),
+        let mut first = [0; PREFACE.len()];
+        let count = timeout(opening, stream.peek(&mut first)).await.ok()?.ok()?;
+        Some(match first.get(..count) {
+            Some(first) if !PREFACE.starts_with(first) => Protocol::Http1(self.first.clone()),
             _ => Protocol::Auto(self.any.clone()),
         })
     }
 
-    /// By what was agreed on when the connection was made.
+    /// The version negotiated by ALPN.
     pub(super) fn from_alpn(&self, agreed: Option<&[u8]>) -> Protocol {
         match agreed {
             Some(b"http/1.1") => Protocol::Http1(self.first.clone()),

@@ -1,6 +1,5 @@
-//! A connection that gives up on a reader who takes nothing for too long, and on a client that never
-//! says which protocol it speaks. The run behind a stream goes on as for anyone who left; the reader can
-//! come back for the rest.
+//! A connection with timeouts: for a stalled write, and for a client that does not send the first bytes of a
+//! request. The run of a closed stream continues as after any disconnect; the client can resume.
 
 use std::io;
 use std::pin::Pin;
@@ -10,8 +9,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// As many bytes as the opening of HTTP/2 has. Whoever has sent them is under the limits of the protocol
-/// itself; no request that can be answered is shorter.
+/// Length of the HTTP/2 preface. After this many bytes the limits of the HTTP library apply; every valid
+/// request is longer.
 const OPENING_BYTES: usize = 24;
 
 #[derive(Debug)]
@@ -19,12 +18,12 @@ pub(super) struct StallTimeoutIo<S> {
     stream: S,
     stall: Duration,
     opening: Option<FirstBytes>,
-    /// Runs while a write waits. Made at the first wait, so that fast readers cost nothing.
+    /// Runs while a write is pending. Created at the first pending write, so that fast clients cost nothing.
     timer: Option<Pin<Box<Sleep>>>,
     waiting: bool,
 }
 
-/// What is known of a client that has not yet said enough.
+/// State of a client that has not sent enough bytes.
 #[derive(Debug)]
 struct FirstBytes {
     timer: Pin<Box<Sleep>>,
@@ -45,7 +44,7 @@ impl<S> StallTimeoutIo<S> {
         }
     }
 
-    /// Starts or goes on with waiting, and ends it when it has lasted too long.
+    /// Polls the stall timer, starting it for a new wait.
     fn wait<T>(&mut self, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         let deadline = Instant::now() + self.stall;
         let timer = self
@@ -56,11 +55,15 @@ impl<S> StallTimeoutIo<S> {
             timer.as_mut().reset(deadline);
         }
         ready!(timer.as_mut().poll(context));
-        let message = "the reader took nothing for too long";
+        let message = "write stalled";
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
     }
 
-    fn judge<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn check_stall<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        outcome: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         match outcome {
             Poll::Pending => self.wait(context),
             ready @ Poll::Ready(_) => {
@@ -89,7 +92,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for StallTimeoutIo<S> {
         }
         if outcome.is_pending() {
             ready!(opening.timer.as_mut().poll(context));
-            let message = "the client said nothing for too long";
+            let message = "no request before the timeout";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)));
         }
         outcome
@@ -103,7 +106,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeoutIo<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge(context, outcome)
+        self.check_stall(context, outcome)
     }
 
     fn poll_write_vectored(
@@ -112,7 +115,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeoutIo<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.judge(context, outcome)
+        self.check_stall(context, outcome)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -121,12 +124,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeoutIo<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_flush(context);
-        self.judge(context, outcome)
+        self.check_stall(context, outcome)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.judge(context, outcome)
+        self.check_stall(context, outcome)
     }
 }
 
@@ -141,18 +144,18 @@ mod tests {
     const LONG: Duration = Duration::from_secs(600);
 
     #[tokio::test]
-    async fn a_client_who_says_too_little_is_given_up() {
-        for said in ["", "P", "PRI * HTTP/2.0"] {
+    async fn times_out_without_first_bytes() {
+        for sent in ["", "P", "PRI * HTTP/2.0"] {
             let (here, mut there) = duplex(64);
             let mut here = StallTimeoutIo::new(here, LONG, Duration::from_millis(20));
-            there.write_all(said.as_bytes()).await.unwrap();
+            there.write_all(sent.as_bytes()).await.unwrap();
             let error = here.read_to_end(&mut Vec::new()).await.unwrap_err();
-            assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{said}");
+            assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{sent}");
         }
     }
 
     #[tokio::test]
-    async fn a_reader_who_takes_nothing_is_given_up() {
+    async fn times_out_when_write_stalls() {
         let (here, there) = duplex(16);
         let mut here = StallTimeoutIo::new(here, Duration::from_millis(20), LONG);
         let error = here.write_all(&[7; 400]).await.unwrap_err();
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_who_takes_everything_is_not() {
+    async fn writes_without_timeout_to_reading_client() {
         let (here, mut there) = duplex(16);
         let mut here = StallTimeoutIo::new(here, LONG, LONG);
         let mut bytes = Vec::new();

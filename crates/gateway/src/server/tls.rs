@@ -1,5 +1,5 @@
-//! TLS with certificates that can be replaced while the server runs. New ones are read whole and checked
-//! before they take the place of the old; a connection keeps what it began with.
+//! TLS with certificates that can be replaced while the server runs. New files are validated before they
+//! replace the old ones; open connections are not affected.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ pub enum Error {
         #[source]
         error: std::io::Error,
     },
-    #[error("{} holds no {what}", path.display())]
+    #[error("{} contains no {what}", path.display())]
     Empty { path: PathBuf, what: &'static str },
-    #[error("certificate and key cannot be used: {0}")]
+    #[error("certificate and key are not usable: {0}")]
     Unusable(#[from] rustls::Error),
 }
 
-/// Certificate and key, from files.
+/// Certificate and key, read from files.
 #[derive(Clone, Debug)]
 pub struct Tls {
     certificate: PathBuf,
@@ -45,14 +45,14 @@ impl Tls {
         })
     }
 
-    /// Reads the files again. What cannot be used changes nothing.
+    /// Reads the files again. On an error the previous configuration stays.
     pub fn reload(&self) -> Result<(), Error> {
         let config = read(&self.certificate, &self.key)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
         Ok(())
     }
 
-    /// The files it comes from, for whoever watches them.
+    /// The files, to be watched for changes.
     pub fn files(&self) -> [&Path; 2] {
         [&self.certificate, &self.key]
     }

@@ -1,4 +1,4 @@
-//! The messages of the WebSocket, read and written.
+//! WebSocket messages: parsing and encoding.
 
 use engine::run::ResumePoint;
 use ir::TraceContext;
@@ -8,12 +8,12 @@ use module::stream::Checkpoint;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::limits;
 use crate::idempotency::IdempotencyHeaders;
-use crate::response::ApiError;
+use crate::limits;
 use crate::request::ExecuteBody;
+use crate::response::ApiError;
 
-/// What a client may ask. The id is its own name for the run.
+/// A message of the client. `id` is chosen by the client.
 #[derive(Debug)]
 pub(super) enum ClientMessage {
     Execute(Box<Execute>),
@@ -30,7 +30,7 @@ pub(super) enum ClientMessage {
     },
 }
 
-/// A run to be started. What HTTP has in headers stands in the message here.
+/// Starts a run. What HTTP sends in headers is in the message.
 #[derive(Debug)]
 pub(super) struct Execute {
     pub(super) id: String,
@@ -52,7 +52,7 @@ struct Resume {
     strict: bool,
 }
 
-/// A message that cannot be followed, with the id it bore if that can be told.
+/// An invalid message, with its id if it has a readable one.
 #[derive(Debug)]
 pub(super) struct InvalidMessage {
     pub(super) id: Option<String>,
@@ -65,7 +65,7 @@ impl ClientMessage {
             id: None,
             refusal: ApiError::new(ErrorBody::new(
                 Code::E1000,
-                format!("the message is no JSON object: {error}"),
+                format!("the message is not a JSON object: {error}"),
             )),
         })?;
         let id = map.get("id").and_then(Value::as_str).map(String::from);
@@ -91,7 +91,7 @@ impl ClientMessage {
                     return Err(refuse(Code::E1001, &format!("unknown key `{key}`")));
                 }
                 let text = |value: Option<Value>| value.as_ref().and_then(Value::as_str).map(String::from);
-                // What is no trace context is no trace, as in a header.
+                // An invalid trace context is ignored, as in a header.
                 let trace = text(map.remove("_traceparent")).and_then(|text| text.trim().parse().ok());
                 let repeat = match map.remove("_idempotency_key") {
                     None => IdempotencyHeaders::default(),
@@ -133,7 +133,7 @@ pub(super) fn refuse(code: Code, message: &str) -> ApiError {
     ApiError::new(ErrorBody::new(code, message))
 }
 
-/// An event around a body that was rendered already.
+/// Wraps an encoded event body.
 pub(super) fn event(id: &str, body: &str) -> String {
     format!(r#"{{"type":"event","id":{},"event":{body}}}"#, Value::from(id))
 }

@@ -1,5 +1,5 @@
-//! Runs over a WebSocket: many of them on one connection, each under an id that the client chose. The
-//! events are those of the other transports; only the frame around them differs.
+//! Runs over a WebSocket: many on one connection, each under an id chosen by the client. The events are those
+//! of the other transports; only the framing differs.
 
 mod message;
 mod socket;
@@ -15,26 +15,26 @@ use serde_json::json;
 
 use self::socket::Socket;
 use crate::auth::{AuthenticatedCaller, TicketScope};
-use crate::limits;
 use crate::endpoint::{Endpoint, any_of_type, object, text};
+use crate::limits;
 use crate::response::{self, ApiError};
-use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
+use crate::stream_limit::ClientStreams;
 use crate::trace;
 
 pub(crate) fn operations() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/v1/ws", "socket", open)
-            .summary("A WebSocket for many runs: execute, resume, cancel and ping go in; event, pong and error come out.")
+            .summary("Opens a WebSocket for many runs: receives execute, resume, cancel, ping; sends event, pong, error.")
             .query(
                 "token",
-                "A ticket, where no header can be sent. Valid once and for a minute.",
+                "A ticket, for clients that cannot send headers. Valid once, for one minute.",
                 text(),
             )
             .returns_websocket()
             .error_codes(&[Code::E1001]),
         Endpoint::post("/v1/ws/token", "issue_socket_ticket", ticket)
-            .summary("A ticket that opens one WebSocket, for pages, which cannot send headers with it.")
+            .summary("Issues a ticket for one WebSocket, for pages, which cannot send headers with it.")
             .returns(object(&[
                 ("token", text()),
                 ("url", text()),
@@ -46,7 +46,10 @@ pub(crate) fn operations() -> Vec<Endpoint> {
     ]
 }
 
-async fn ticket(State(gateway): State<Gateway>, AuthenticatedCaller(caller): AuthenticatedCaller) -> Result<Response, ApiError> {
+async fn ticket(
+    State(gateway): State<Gateway>,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
+) -> Result<Response, ApiError> {
     let now_ms = gateway.engine.clock().now_ms();
     let issued = gateway.tickets.issue(&caller, TicketScope::Socket, now_ms)?;
     let data = json!({
@@ -64,7 +67,10 @@ async fn open(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|rejection| {
-        let body = ErrorBody::new(Code::E1001, format!("no WebSocket: {}", rejection.body_text()));
+        let body = ErrorBody::new(
+            Code::E1001,
+            format!("not a WebSocket request: {}", rejection.body_text()),
+        );
         ApiError::new(body.suggest("open this path as a WebSocket"))
     })?;
     let client = ClientStreams::of(&extensions)?;

@@ -1,5 +1,5 @@
-//! One open WebSocket. Its runs are pumped by tasks of their own into one bounded queue; a client that
-//! does not read fills the queue, the pumps wait, and the runs go on in the journal.
+//! One open WebSocket. A task per run forwards its events into one bounded queue. If the client does not
+//! read, the queue fills up and the tasks wait, while the runs continue in the journal.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,30 +23,30 @@ use crate::limits;
 use crate::negotiate::{ModeSignals, RequestedMode};
 use crate::response::ApiError;
 use crate::route;
-use crate::stream_limit::{ClientStreams, StreamPermit};
 use crate::state::Gateway;
+use crate::stream_limit::{ClientStreams, StreamPermit};
 use crate::streaming::{OpenStream, last_word};
 
-/// Signs of life that may go unanswered.
+/// Pings that may stay unanswered.
 const UNANSWERED_MAX: u32 = 2;
 
 pub(super) struct Socket {
     gateway: Gateway,
     client: ClientStreams,
-    /// The caller's trace, as the connection was opened in it; a message may name its own.
+    /// Trace context of the upgrade request; a message may have its own.
     trace: Option<TraceContext>,
-    /// The runs that are being sent, by the client's names for them.
+    /// The runs being forwarded, by client-chosen id.
     runs: HashMap<String, RunId>,
-    /// Each returns its name when its run has been sent.
+    /// Each task returns its id when its run has been sent.
     forwarders: JoinSet<String>,
 }
 
-/// Why a socket ends.
+/// Why the socket is closed.
 enum CloseReason {
-    /// The client said so first.
+    /// The client closed it.
     ClientClosed,
     ProtocolError(String),
-    /// The caller is no longer known.
+    /// The credentials are no longer valid.
     Unauthorized,
     Shutdown,
 }
@@ -62,10 +62,10 @@ impl CloseReason {
             ),
             Self::Shutdown => (
                 close_code::RESTART,
-                Cow::from("the server stops; resume with the next one"),
+                Cow::from("the server is stopping; reconnect and resume"),
             ),
         };
-        // A frame of this kind holds no more.
+        // Control frames are limited in size.
         let (reason, _) = reason.split_at(reason.floor_char_boundary(limits::CLOSE_REASON_BYTES_MAX));
         Some(CloseFrame {
             code,
@@ -85,11 +85,11 @@ impl Socket {
         }
     }
 
-    /// Until the client leaves, falls silent, is no longer let in, or the server stops.
+    /// Runs until the client disconnects, times out or loses authorization, or the server stops.
     pub(super) async fn serve(self, socket: WebSocket) {
         let (sink, stream) = socket.split();
         let (out, queue) = mpsc::channel(limits::SOCKET_QUEUE_MAX);
-        // Whichever ends first ends the other: who cannot be written to need not be heard.
+        // When either ends, the other is dropped: without a writer, messages cannot be answered.
         tokio::select! {
             () = write(sink, queue) => {}
             () = self.listen(stream, out) => {}
@@ -102,11 +102,11 @@ impl Socket {
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut unanswered = 0;
         let stopping = self.gateway.stopping.clone();
-        let parting = loop {
+        let reason = loop {
             tokio::select! {
-                heard = stream.next() => {
+                received = stream.next() => {
                     unanswered = 0;
-                    let answer = match heard {
+                    let answer = match received {
                         Some(Ok(Message::Text(text))) => match self.is_authorized().await {
                             Ok(true) => self.handle_message(&text, &out).await,
                             Ok(false) => break CloseReason::Unauthorized,
@@ -117,7 +117,7 @@ impl Socket {
                         }
                         Some(Ok(Message::Ping(_) | Message::Pong(_))) => None,
                         Some(Ok(Message::Close(_))) => break CloseReason::ClientClosed,
-                        // Too large, no text, or no frame at all: what follows cannot be understood either.
+                        // Too large, not text, or not a frame: later frames cannot be decoded either.
                         Some(Err(error)) => break CloseReason::ProtocolError(error.to_string()),
                         None => return,
                     };
@@ -140,33 +140,33 @@ impl Socket {
                     if let Ok(false) = self.is_authorized().await {
                         break CloseReason::Unauthorized;
                     }
-                    // A full queue is being written, which is sign of life enough.
+                    // A full queue is still being written, so no ping is needed.
                     out.try_send(Message::Ping(axum::body::Bytes::new())).ok();
                 }
                 () = stopping.cancelled() => {
-                    // Runs are given their time by whoever stops the server; what they still say is sent.
+                    // The shutdown limits the time of runs; their remaining events are sent.
                     while self.forwarders.join_next().await.is_some() {}
                     break CloseReason::Shutdown;
                 }
             }
         };
         self.forwarders.shutdown().await;
-        out.send(Message::Close(parting.frame())).await.ok();
-        // The writer ends when it has sent that; until then there is nothing to do here.
+        out.send(Message::Close(reason.frame())).await.ok();
+        // Waits until the writer has sent the close frame.
         out.closed().await;
     }
 
-    /// Whoever stays is asked again: keys are revoked, and tokens expire.
+    /// Credentials are checked again for every message: keys are revoked, and tokens expire.
     async fn is_authorized(&self) -> Result<bool, ApiError> {
         let auth = self.gateway.auth();
         auth.revalidate(&self.client.caller).await
     }
 
-    /// Does what a message asks, and says what is to be said at once.
+    /// Handles a message; returns the immediate reply, if any.
     async fn handle_message(&mut self, text: &str, out: &mpsc::Sender<Message>) -> Option<String> {
         let (id, outcome) = match ClientMessage::parse(text) {
-            Err(misunderstood) => {
-                return Some(message::error(misunderstood.id.as_deref(), misunderstood.refusal));
+            Err(invalid) => {
+                return Some(message::error(invalid.id.as_deref(), invalid.refusal));
             }
             Ok(ClientMessage::Ping { id }) => return Some(message::pong(id.as_deref())),
             Ok(ClientMessage::Execute(execute)) => {
@@ -178,7 +178,9 @@ impl Socket {
                 session_id,
                 place,
             }) => {
-                let outcome = self.resume(&id, &session_id, ReadFrom::AfterChunk(place), out).await;
+                let outcome = self
+                    .resume(&id, &session_id, ReadFrom::AfterChunk(place), out)
+                    .await;
                 (id, outcome)
             }
             Ok(ClientMessage::Cancel { id }) => {
@@ -231,7 +233,7 @@ impl Socket {
         let run: RunId = session_id.parse().map_err(|_| gone())?;
         self.client.caller.require(Scope::Execute)?;
         let (engine, tenant) = (&self.gateway.engine, &self.client.caller.tenant);
-        // What a vendor's client was sent are frames, not events.
+        // The journal of a relayed call contains frames, not events.
         let row = engine.find(tenant, run).await?;
         if row.is_none_or(|row| row.module.is_empty()) {
             return Err(gone());
@@ -252,9 +254,9 @@ impl Socket {
         Ok(())
     }
 
-    /// One more run under this name. Each message is a request like any other.
+    /// Checks the limits for one more run with this id. Each message counts as a request.
     fn admit(&mut self, id: &str) -> Result<(), ApiError> {
-        // One that has just ended need not have been noticed yet.
+        // Removes runs that have ended meanwhile.
         while let Some(ended) = self.forwarders.try_join_next() {
             ended.map(|id| self.runs.remove(&id)).ok();
         }
@@ -267,7 +269,10 @@ impl Socket {
         }
         if self.runs.len() >= limits::SOCKET_RUNS_MAX {
             let max = limits::SOCKET_RUNS_MAX;
-            return Err(refuse(Code::E4002, &format!("{max} runs are on this socket")));
+            return Err(refuse(
+                Code::E4002,
+                &format!("{max} runs on this socket, the maximum"),
+            ));
         }
         Ok(())
     }
@@ -285,15 +290,15 @@ impl Socket {
         let open = OpenStream::new(&self.gateway, seat);
         self.forwarders.spawn(async move {
             match mode {
-                RunMode::Stream => pump_events(&id, subscription, &open, &out).await,
-                RunMode::Sync => pump_last(&id, subscription, &out).await,
+                RunMode::Stream => forward_events(&id, subscription, &open, &out).await,
+                RunMode::Sync => forward_last(&id, subscription, &out).await,
             }
             id
         });
     }
 }
 
-async fn pump_events(
+async fn forward_events(
     id: &str,
     mut subscription: Subscription,
     open: &OpenStream,
@@ -318,7 +323,7 @@ async fn pump_events(
     }
 }
 
-async fn pump_last(id: &str, subscription: Subscription, out: &mpsc::Sender<Message>) {
+async fn forward_last(id: &str, subscription: Subscription, out: &mpsc::Sender<Message>) {
     let text = match subscription.terminal_event().await {
         Ok(last) => message::event(id, &envelope(&last).to_string()),
         Err(error) => message::error(Some(id), ApiError::from(error)),
@@ -326,7 +331,7 @@ async fn pump_last(id: &str, subscription: Subscription, out: &mpsc::Sender<Mess
     out.send(Message::text(text)).await.ok();
 }
 
-/// Sends what is queued, everything that is ready in one write. Ends behind a close frame.
+/// Sends queued messages, all ready ones in one write. Ends after a close frame.
 async fn write(mut sink: SplitSink<WebSocket, Message>, mut queue: mpsc::Receiver<Message>) {
     let mut closing = false;
     while !closing {
@@ -335,7 +340,7 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, mut queue: mpsc::Receive
         };
         loop {
             closing = matches!(message, Message::Close(_));
-            // Whoever has said farewell is sent nothing more, but hears it in return.
+            // After the close handshake nothing is sent, but the close frame is still flushed.
             closing |= sink.feed(message).await.is_err();
             match queue.try_recv() {
                 Ok(next) if !closing => message = next,
@@ -344,7 +349,7 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, mut queue: mpsc::Receive
         }
         closing |= sink.flush().await.is_err();
     }
-    // The client answers with its own close frame; it need not be waited for.
+    // The close frame of the client is awaited only briefly.
     tokio::time::timeout(Duration::from_millis(100), sink.close())
         .await
         .ok();

@@ -1,5 +1,5 @@
-//! Signed tokens against a key set. Which algorithms count is the operator's choice and never the token's;
-//! a shared secret is not among them, since whoever could check a token could then make one.
+//! Signed tokens, verified against a key set. The operator chooses the allowed algorithms, not the token;
+//! symmetric algorithms are excluded, because a verifier could also sign tokens.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +10,13 @@ use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::{DecodingKey, Validation, decode, decode_header};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
-use tenancy::{Caller, Claims, TokenRules, JwksSource};
+use tenancy::{Caller, Claims, JwksSource, TokenRules};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::limits;
 
-/// The algorithms that can be allowed.
+/// An algorithm that can be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Algorithm(jsonwebtoken::Algorithm);
 
@@ -40,7 +40,7 @@ impl FromStr for Algorithm {
         known.map(|(_, algorithm)| Self(*algorithm)).ok_or_else(|| {
             let names: Vec<_> = ALGORITHMS.iter().map(|(name, _)| *name).collect();
             format!(
-                "`{text}` is not an algorithm that can be allowed; known: {}",
+                "`{text}` is not a supported algorithm; supported: {}",
                 names.join(", ")
             )
         })
@@ -52,22 +52,22 @@ pub struct TokenVerifier {
     rules: TokenRules,
     algorithms: Vec<Algorithm>,
     set: Mutex<CachedKeySet>,
-    /// Whoever fetches the set; the others need not all do so.
+    /// Held during a fetch, so that only one task fetches.
     fetching: tokio::sync::Mutex<()>,
 }
 
-/// What is known of the key set.
+/// Cached key set.
 #[derive(Clone, Default)]
 struct CachedKeySet {
     keys: Option<(Arc<JwkSet>, Instant)>,
-    /// When it was last asked for, well or not.
-    asked: Option<Instant>,
-    /// Somebody wants it to be fetched again, however young it is.
-    again: bool,
+    /// Time of the last fetch, successful or not.
+    last_fetch: Option<Instant>,
+    /// A fetch is due regardless of age.
+    refetch: bool,
 }
 
 impl CachedKeySet {
-    /// The key of this name, of a set that is no older than this.
+    /// The key with this id, if the set is younger than `age_max`.
     fn pick(&self, kid: Option<&str>, age_max: Duration) -> Option<Jwk> {
         let (keys, fetched) = self.keys.as_ref()?;
         let young = fetched.elapsed() < age_max;
@@ -75,16 +75,16 @@ impl CachedKeySet {
     }
 
     fn pick_fresh(&self, kid: Option<&str>) -> Option<Jwk> {
-        match self.again {
+        match self.refetch {
             true => None,
             false => self.pick(kid, limits::KEY_SET_AGE_MAX),
         }
     }
 
-    /// Keys are exchanged now and then; but nobody makes us ask all the time.
-    fn may_ask(&self) -> bool {
-        self.asked
-            .is_none_or(|asked| asked.elapsed() >= limits::KEY_SET_PAUSE)
+    /// Rate limit of fetches: an unknown key id must not cause a fetch per request.
+    fn may_fetch(&self) -> bool {
+        self.last_fetch
+            .is_none_or(|at| at.elapsed() >= limits::KEY_SET_PAUSE)
     }
 }
 
@@ -107,18 +107,18 @@ impl TokenVerifier {
         }
     }
 
-    /// Whoever the token speaks for; `None` if it is not good, for whatever reason.
+    /// The caller of the token; `None` if the token is invalid.
     pub(super) async fn admit(&self, token: &SecretString, now_ms: u64) -> Option<Caller> {
         let token = token.expose_secret();
         let header = decode_header(token).ok()?;
         if !self.algorithms.iter().any(|allowed| allowed.0 == header.alg) {
-            debug!(algorithm = ?header.alg, "a token is signed in a way that is not allowed");
+            debug!(algorithm = ?header.alg, "token signed with an algorithm that is not allowed");
             return None;
         }
         let key = self.key(header.kid.as_deref()).await?;
         let key = DecodingKey::from_jwk(&key).ok()?;
         let mut validation = Validation::new(header.alg);
-        // Times, issuer and audience are judged below, by our own clock.
+        // Times, issuer and audience are checked below, with the clock of the engine.
         validation.required_spec_claims.clear();
         validation.validate_exp = false;
         validation.validate_nbf = false;
@@ -127,7 +127,7 @@ impl TokenVerifier {
         match Claims(decoded.claims).caller(&self.rules, now_ms) {
             Ok(caller) => Some(caller),
             Err(reason) => {
-                debug!(%reason, "a token is refused");
+                debug!(%reason, "token refused");
                 None
             }
         }
@@ -139,15 +139,15 @@ impl TokenVerifier {
             return Some(key);
         }
         let old = known.pick(kid, limits::KEY_SET_STALE_MAX);
-        if !known.may_ask() {
+        if !known.may_fetch() {
             return old;
         }
-        let turn = match &old {
-            // Whoever has an old key does not wait for another's fetching.
+        let guard = match &old {
+            // A caller with a stale key does not wait for a fetch in progress.
             Some(_) => self.fetching.try_lock().ok(),
             None => Some(self.fetching.lock().await),
         };
-        if turn.is_some() && self.known().may_ask() {
+        if guard.is_some() && self.known().may_fetch() {
             self.fetch().await;
         }
         self.known().pick(kid, limits::KEY_SET_STALE_MAX)
@@ -158,38 +158,38 @@ impl TokenVerifier {
             Ok(text) => serde_json::from_str::<JwkSet>(&text).map_err(|error| error.to_string()),
             Err(reason) => Err(reason),
         };
-        // The pause begins now, however long the answer took.
+        // The pause starts after the fetch, regardless of its duration.
         let now = Instant::now();
         let mut known = self.known();
-        known.asked = Some(now);
-        known.again = false;
+        known.last_fetch = Some(now);
+        known.refetch = false;
         match fetched {
             Ok(keys) => known.keys = Some((Arc::new(keys), now)),
             Err(reason) => {
-                warn!(%reason, has_old = known.keys.is_some(), "the key set cannot be fetched");
+                warn!(%reason, has_old = known.keys.is_some(), "key set fetch failed");
             }
         }
     }
 
     fn known(&self) -> MutexGuard<'_, CachedKeySet> {
-        // No code panics while it holds the lock, so what is poisoned is still whole.
+        // No code panics while it holds the lock, so a poisoned value is consistent.
         self.set.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What another has fetched from the same place is used until it has been fetched again.
+    /// Takes over the key set of another verifier with the same source, until it has been fetched again.
     pub(super) fn inherit(&self, other: &Self) {
         if self.source.location() == other.source.location() {
             let keys = other.known().keys.clone();
             *self.known() = CachedKeySet {
                 keys,
-                asked: None,
-                again: true,
+                last_fetch: None,
+                refetch: true,
             };
         }
     }
 }
 
-/// The key of this name; of a set with one key, that one.
+/// The key with this id; without an id, the only key of the set.
 fn pick(set: &JwkSet, kid: Option<&str>) -> Option<Jwk> {
     match kid {
         Some(kid) => set.find(kid).cloned(),

@@ -1,4 +1,4 @@
-//! An issuer that does not answer as it should.
+//! Tests of the key set cache with an issuer that is down or slow.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,10 +7,10 @@ use futures::FutureExt;
 
 use super::*;
 
-/// An issuer that answers, is down, or takes its time.
+/// A scripted issuer.
 #[derive(Debug, Default)]
 struct Issuer {
-    asked: AtomicUsize,
+    fetches: AtomicUsize,
     down: bool,
     slow: bool,
 }
@@ -22,8 +22,8 @@ impl JwksSource for Issuer {
     }
 
     async fn fetch(&self) -> Result<String, String> {
-        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
-        if self.slow && asked > 0 {
+        let fetches = self.fetches.fetch_add(1, Ordering::Relaxed);
+        if self.slow && fetches > 0 {
             tokio::time::sleep(limits::KEY_SET_PAUSE).await;
         }
         match self.down {
@@ -47,7 +47,7 @@ fn tokens(issuer: &Arc<Issuer>) -> TokenVerifier {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_down_is_not_asked_by_everyone() {
+async fn limits_fetches_while_issuer_is_down() {
     let issuer = Arc::new(Issuer {
         down: true,
         ..Issuer::default()
@@ -57,13 +57,13 @@ async fn one_that_is_down_is_not_asked_by_everyone() {
         for _ in 0..5 {
             assert!(tokens.key(Some("k")).await.is_none());
         }
-        assert_eq!(issuer.asked.load(Ordering::Relaxed), times);
+        assert_eq!(issuer.fetches.load(Ordering::Relaxed), times);
         tokio::time::advance(limits::KEY_SET_PAUSE).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn strangers_keep_nobody_waiting() {
+async fn unknown_key_id_does_not_block_known_keys() {
     let issuer = Arc::new(Issuer {
         slow: true,
         ..Issuer::default()
@@ -71,22 +71,25 @@ async fn strangers_keep_nobody_waiting() {
     let tokens = tokens(&issuer);
     assert!(tokens.key(Some("k")).await.is_some());
     tokio::time::advance(limits::KEY_SET_PAUSE).await;
-    let mut stranger = std::pin::pin!(tokens.key(Some("stranger")));
-    assert!(stranger.as_mut().now_or_never().is_none(), "it is fetched again");
+    let mut unknown = std::pin::pin!(tokens.key(Some("unknown")));
+    assert!(
+        unknown.as_mut().now_or_never().is_none(),
+        "a fetch is in progress"
+    );
     assert!(tokens.key(Some("k")).now_or_never().flatten().is_some());
-    // Not even when it has become old meanwhile.
+    // Also when the key is stale.
     tokio::time::advance(limits::KEY_SET_AGE_MAX).await;
     assert!(tokens.key(Some("k")).now_or_never().flatten().is_some());
-    assert!(stranger.await.is_none());
+    assert!(unknown.await.is_none());
     assert!(
-        tokens.key(Some("stranger")).now_or_never().is_some(),
-        "so soon nobody asks again"
+        tokens.key(Some("unknown")).now_or_never().is_some(),
+        "no fetch within the pause"
     );
-    assert_eq!(issuer.asked.load(Ordering::Relaxed), 2);
+    assert_eq!(issuer.fetches.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_configuration_goes_on_with_the_old_keys() {
+async fn reload_inherits_key_set() {
     let good = Arc::new(Issuer::default());
     let old = tokens(&good);
     assert!(old.key(Some("k")).await.is_some());
@@ -97,9 +100,9 @@ async fn a_new_configuration_goes_on_with_the_old_keys() {
     let new = tokens(&down);
     new.inherit(&old);
     assert!(new.key(Some("k")).await.is_some());
-    assert_eq!(down.asked.load(Ordering::Relaxed), 1, "it was tried");
+    assert_eq!(down.fetches.load(Ordering::Relaxed), 1, "one fetch was tried");
     let up = tokens(&good);
     up.inherit(&new);
     assert!(up.key(Some("k")).await.is_some());
-    assert_eq!(good.asked.load(Ordering::Relaxed), 2);
+    assert_eq!(good.fetches.load(Ordering::Relaxed), 2);
 }

@@ -1,5 +1,5 @@
-//! Canonical envelopes on the wire: a body becomes a request or a refusal that says what is wrong with it, and
-//! whatever comes of it becomes a response with exactly one of payload and error.
+//! Canonical envelopes: decodes a body into a request, or into an error that names the problem, and encodes a
+//! result as a response with exactly one of payload and error.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode};
@@ -15,11 +15,11 @@ use serde_json::{Map, Value, json};
 use wire::field_type;
 use wire::holes::Holes;
 
-use crate::inference::holed;
 use crate::headers::RUN_HEADER;
+use crate::inference::holed;
 use crate::response::ApiError;
 
-/// What every answer to a request repeats, and the form in which vectors or pictures are wanted.
+/// What each response repeats of its request, and the requested form of vectors or images.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ResponseContext {
     request_id: String,
@@ -31,8 +31,8 @@ pub(super) struct ResponseContext {
 impl ResponseContext {
     pub(super) fn of(request: &Request) -> Self {
         let form = match &request.payload {
-            Payload::Embeddings(asked) => asked.encoding_format.clone(),
-            Payload::Image(asked) => asked.response_format.clone(),
+            Payload::Embeddings(request) => request.encoding_format.clone(),
+            Payload::Image(request) => request.response_format.clone(),
             _ => None,
         };
         Self {
@@ -48,7 +48,7 @@ impl ResponseContext {
         self
     }
 
-    /// Whoever gave no name gets that of the run.
+    /// The request id, or the run id if the client sent none.
     fn request_id(&self) -> String {
         match (self.request_id.is_empty(), self.run) {
             (true, Some(run)) => run.to_string(),
@@ -57,7 +57,7 @@ impl ResponseContext {
     }
 }
 
-/// Why there is no payload.
+/// An error response.
 #[derive(Debug)]
 pub(super) struct CanonicalError(Box<Inner>);
 
@@ -80,7 +80,7 @@ impl CanonicalError {
         }))
     }
 
-    /// What was refused before it came to the engine.
+    /// An error from before the engine was called.
     pub(super) fn refused(named: ResponseContext, refusal: ApiError) -> Self {
         let (status, body) = refusal.into_parts();
         let kind = match status.as_u16() {
@@ -99,7 +99,7 @@ impl CanonicalError {
         failure
     }
 
-    /// A module that failed; its code decides the status.
+    /// A failed module run; its code determines the status.
     pub(super) fn of_module(named: ResponseContext, error: Error) -> Self {
         let status = error.provider_code.as_deref().map(code::http_status);
         let mut failure = Self::of(named, error);
@@ -111,7 +111,7 @@ impl CanonicalError {
     pub(super) fn failed(named: ResponseContext, failed: RelayFailure) -> Self {
         let mut failure = Self::of(named.with_run(failed.run), failed.error);
         failure.0.attempts = Some(failed.attempts);
-        // What a back-end says about the keys of this server is nobody's business, nor the caller's fault.
+        // Authentication errors of a back-end concern the keys of this server; their details are not exposed.
         if failure.0.error.kind == ErrorKind::Auth {
             failure.0.error.message = String::from("the back-end did not accept this server's credentials");
             failure.0.status = StatusCode::BAD_GATEWAY;
@@ -122,33 +122,33 @@ impl CanonicalError {
 
 impl IntoResponse for CanonicalError {
     fn into_response(self) -> Response {
-        let told = *self.0;
+        let inner = *self.0;
         let mut envelope = json!({
             "version": VERSIONS.last(),
-            "request_id": told.named.request_id(),
-            "operation": told.named.operation,
-            "result": {"error": told.error},
+            "request_id": inner.named.request_id(),
+            "operation": inner.named.operation,
+            "result": {"error": inner.error},
         });
-        if let Some(attempts) = told.attempts {
+        if let Some(attempts) = inner.attempts {
             envelope["backend"] = json!({"attempts": attempts});
         }
-        let response = (told.status, Json(envelope)).into_response();
-        with_run(response, told.named.run)
+        let response = (inner.status, Json(envelope)).into_response();
+        with_run(response, inner.named.run)
     }
 }
 
-/// What was answered, and by whom.
+/// A payload with its back-end.
 #[derive(Debug)]
 pub(super) struct CanonicalAnswer {
     pub(super) backend: BackendInfo,
     pub(super) payload: ResponsePayload,
-    /// What of the payload is too large to be held.
+    /// Placeholders of media that is not in memory.
     pub(super) holes: Holes,
     pub(super) adaptations: Vec<Adaptation>,
     pub(super) raw: Option<Value>,
 }
 
-/// The response of a request that was answered.
+/// Encodes a successful response.
 pub(super) fn success_response(named: ResponseContext, run: RunId, answer: CanonicalAnswer) -> Response {
     let named = named.with_run(run);
     let mut response = ir::Response::new(named.request_id(), answer.payload);
@@ -158,7 +158,7 @@ pub(super) fn success_response(named: ResponseContext, run: RunId, answer: Canon
     with_run(holed::json(&response, &answer.holes), Some(run))
 }
 
-/// The response of a module that was asked, with its whole envelope beside the answer.
+/// Encodes the response of a module run, with its envelope in the extension `cogn`.
 pub(super) fn module_response(
     named: ResponseContext,
     run: RunId,
@@ -181,8 +181,7 @@ fn with_run(mut response: Response, run: Option<RunId>) -> Response {
     response
 }
 
-/// The request in a body. What is not understood is refused by name: the version before all else, for it
-/// decides how the rest is read.
+/// Decodes a request. The version is checked first, because it determines the format of the rest.
 pub(super) fn read(body: Value) -> Result<Request, CanonicalError> {
     let Value::Object(map) = body else {
         return Err(wrong(&Map::new(), "the body is not an object"));
@@ -190,8 +189,7 @@ pub(super) fn read(body: Value) -> Result<Request, CanonicalError> {
     if let Some(version) = map.get("version").filter(|version| !version.is_null()) {
         let known = version.as_u64().and_then(|version| u32::try_from(version).ok());
         if !known.is_some_and(|version| VERSIONS.contains(&version)) {
-            let message =
-                format!("version {version} of the envelope is not supported; supported: {VERSIONS:?}");
+            let message = format!("envelope version {version} is not supported; supported: {VERSIONS:?}");
             return Err(wrong(&map, message));
         }
     }
@@ -201,7 +199,7 @@ pub(super) fn read(body: Value) -> Result<Request, CanonicalError> {
         return Err(wrong(&map, "`operation` is missing"));
     }
     if !known.contains(&operation) {
-        let message = format!("no operation {operation}; supported: {}", known.join(", "));
+        let message = format!("unknown operation {operation}; supported: {}", known.join(", "));
         let error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
         return Err(CanonicalError::of(name(&map), error));
     }
@@ -213,7 +211,9 @@ pub(super) fn read(body: Value) -> Result<Request, CanonicalError> {
     let named = name(&map);
     let request: Request = serde_json::from_value(Value::Object(map))
         .map_err(|error| CanonicalError::of(named.clone(), Error::invalid_request(error.to_string())))?;
-    request.check().map_err(|error| CanonicalError::of(named, error))?;
+    request
+        .check()
+        .map_err(|error| CanonicalError::of(named, error))?;
     Ok(request)
 }
 
@@ -221,7 +221,7 @@ fn wrong(map: &Map<String, Value>, message: impl Into<String>) -> CanonicalError
     CanonicalError::of(name(map), Error::invalid_request(message))
 }
 
-/// As far as a body that cannot be read says it.
+/// Request id and operation, as far as an invalid body has them.
 fn name(map: &Map<String, Value>) -> ResponseContext {
     let request_id = match map.get("request_id") {
         Some(Value::String(text)) => text.clone(),
@@ -236,14 +236,14 @@ fn name(map: &Map<String, Value>) -> ResponseContext {
     }
 }
 
-/// The changes that a back-end announced in its stream, taken out of the answer's warnings.
+/// Removes the adaptations that a back-end reported in its stream from the warnings.
 pub(super) fn take_adaptations(response: &mut ChatResponse) -> Vec<Adaptation> {
     let warnings = std::mem::take(&mut response.warnings);
     let (changes, others): (Vec<_>, Vec<_>) = warnings.into_iter().partition(|one| one.code == "adapted");
     response.warnings = others;
     let changes = changes.into_iter().map(|warning| {
         let (pointer, reason) = warning.message.split_once(": ").unwrap_or(("", &warning.message));
-        // What stands beside the payload says how to ask, and is followed or left out.
+        // Patches and extra fields are either applied or dropped.
         let action = match pointer.starts_with("/patches") || pointer.starts_with("/extra") {
             true => Action::Dropped,
             false => Action::Replaced,

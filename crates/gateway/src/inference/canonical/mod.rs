@@ -1,6 +1,6 @@
-//! The canonical edge: one address for every operation. Canonical envelopes go in and out, whatever dialect the
-//! back-end speaks; what was changed on the way stands in `adaptations`. A request chooses within what the host
-//! allows, never beyond.
+//! The canonical API: one endpoint for all operations. Canonical envelopes in and out, for back-ends of any
+//! dialect; changes on the way are listed in `adaptations`. A request can only choose within the limits of
+//! the host.
 
 mod envelope;
 mod host_policy;
@@ -15,32 +15,32 @@ use axum::extract::State;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use engine::{Admission, RelayPart, RelayRequest, RelayResponse};
-use ir::adaptation::{Adaptation, Ledger, Component};
+use ir::adaptation::{Adaptation, Component, Ledger};
 use ir::envelope::BackendInfo;
 use ir::{Error, ErrorKind, Event, Fold, Operation as Kind, Payload, Phase, Request, ResponsePayload};
 use module::Module;
 use serde_json::{Value, json};
 use tenancy::Scope;
-use wire::holes::Holes;
 use wire::embedding_vector;
+use wire::holes::Holes;
 
 use self::envelope::{CanonicalAnswer, CanonicalError, ResponseContext, read, success_response};
 use self::stream::CanonicalFraming;
 use super::admission::admit;
 use super::holed;
-use super::module_model::ModuleChat;
 use super::image_output::in_form;
+use super::module_model::ModuleChat;
 use super::target::{Target, resolve_alias};
 use crate::endpoint::Endpoint;
-use crate::response::ApiError;
 use crate::request::read_json;
-use crate::stream_limit::ClientStreams;
+use crate::response::ApiError;
 use crate::state::Gateway;
+use crate::stream_limit::ClientStreams;
 use crate::trace;
 
 pub(super) fn operations() -> Vec<Endpoint> {
-    let ask = Endpoint::post("/v1/canonical", "ask_canonical", ask)
-        .summary("Any operation, in canonical envelopes; a conversation also as a stream of events.")
+    let execute = Endpoint::post("/v1/canonical", "ask_canonical", execute)
+        .summary("Executes any operation, in canonical envelopes; a chat also as a stream of events.")
         .request_body(json!({
             "type": "object",
             "properties": {
@@ -52,10 +52,10 @@ pub(super) fn operations() -> Vec<Endpoint> {
         }))
         .error_schema("CanonicalFailure")
         .returns_canonical();
-    vec![ask]
+    vec![execute]
 }
 
-async fn ask(
+async fn execute(
     State(gateway): State<Gateway>,
     headers: HeaderMap,
     extensions: Extensions,
@@ -71,7 +71,7 @@ async fn answer(
     extensions: &Extensions,
     body: Body,
 ) -> Result<Response, CanonicalError> {
-    // Nothing is read of a caller who may not ask.
+    // The body is read only for an authorized caller.
     let unread = |refusal| CanonicalError::refused(ResponseContext::default(), refusal);
     let client = ClientStreams::of(extensions).map_err(unread)?;
     let may_ask = client.caller.require(Scope::Execute);
@@ -83,8 +83,8 @@ async fn answer(
     let mut ledger = Ledger::new(Component::Router);
     host_policy::apply(&mut request, framing.is_some(), gateway, &mut ledger);
     let target = match request.model().filter(|model| !model.is_empty()) {
-        Some(asked) => {
-            let target = resolve_alias(gateway, &client.caller, asked);
+        Some(model) => {
+            let target = resolve_alias(gateway, &client.caller, model);
             Some(target.map_err(|refusal| CanonicalError::refused(named.clone(), refusal))?)
         }
         None => None,
@@ -106,32 +106,32 @@ async fn answer(
         Some(Target::Model { name, backend }) => {
             request.payload.rename(&name);
             host_policy::pin_backend(&mut request.routing, backend);
-            asking.ask(request).await
+            asking.relay(request).await
         }
-        None => asking.ask(request).await,
+        None => asking.relay(request).await,
     }
 }
 
-/// A request that was read, with everything about it that is not in it.
+/// A decoded request with its context.
 struct CanonicalCall<'a> {
     gateway: &'a Gateway,
     headers: &'a HeaderMap,
     client: ClientStreams,
     named: ResponseContext,
     framing: Option<CanonicalFraming>,
-    /// The provider's own words are to stand beside the answer.
+    /// The raw response of the provider was requested.
     wants_raw: bool,
-    /// What of the request was changed already.
+    /// Adaptations so far.
     changes: Vec<Adaptation>,
 }
 
 impl CanonicalCall<'_> {
-    async fn ask(self, mut request: Request) -> Result<Response, CanonicalError> {
+    async fn relay(self, mut request: Request) -> Result<Response, CanonicalError> {
         let admission = admit(self.gateway, &self.client, &request.payload).await;
         let admission = admission.map_err(|refusal| CanonicalError::refused(self.named.clone(), refusal))?;
         match &mut request.payload {
             Payload::Realtime(_) => {
-                let message = "realtime_voice is not spoken here: ask for speech_to_text and text_to_speech";
+                let message = "realtime_voice is not supported; use speech_to_text and text_to_speech";
                 let error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
                 Err(CanonicalError::of(self.named, error))
             }
@@ -152,7 +152,9 @@ impl CanonicalCall<'_> {
     async fn chat(self, request: Request, admission: Admission) -> Result<Response, CanonicalError> {
         let gateway = self.gateway;
         let max = gateway.settings().streams_per_client_max;
-        let seat = self.framing.map(|_| gateway.stream_limiter.acquire(&self.client, max));
+        let seat = self
+            .framing
+            .map(|_| gateway.stream_limiter.acquire(&self.client, max));
         let seat = seat.transpose();
         let seat = seat.map_err(|refusal| CanonicalError::refused(self.named.clone(), refusal))?;
         let call = self.call(request);
@@ -168,37 +170,37 @@ impl CanonicalCall<'_> {
     async fn unary(self, request: Request, admission: Admission) -> Result<Response, CanonicalError> {
         let (gateway, named) = (self.gateway, &self.named);
         let call = self.call(request);
-        let asked = gateway.engine.call(&self.client.caller.tenant, call, admission);
-        let asked = asked.await;
-        let mut asked = asked.map_err(|failed| CanonicalError::failed(named.clone(), *failed))?;
-        let shaped = convert_output(gateway, &mut asked.answer.payload, named.form.as_deref()).await;
-        let holes = shaped.map_err(|error| CanonicalError::of(named.clone().with_run(asked.run), error))?;
+        let relayed = gateway.engine.call(&self.client.caller.tenant, call, admission);
+        let relayed = relayed.await;
+        let mut relayed = relayed.map_err(|failed| CanonicalError::failed(named.clone(), *failed))?;
+        let shaped = convert_output(gateway, &mut relayed.answer.payload, named.form.as_deref()).await;
+        let holes = shaped.map_err(|error| CanonicalError::of(named.clone().with_run(relayed.run), error))?;
         let backend = BackendInfo {
-            name: Some(asked.backend.name.clone()),
-            instance: Some(asked.instance()),
-            latency_ms: Some(asked.latency_ms),
-            attempts: Some(Value::from(asked.attempts)),
+            name: Some(relayed.backend.name.clone()),
+            instance: Some(relayed.instance()),
+            latency_ms: Some(relayed.latency_ms),
+            attempts: Some(Value::from(relayed.attempts)),
             ..BackendInfo::default()
         };
         let mut adaptations = self.changes;
-        adaptations.extend(asked.answer.adaptations);
-        let raw = asked.answer.raw;
+        adaptations.extend(relayed.answer.adaptations);
+        let raw = relayed.answer.raw;
         if self.wants_raw && raw.is_none() {
             host_policy::note_missing_raw(&mut adaptations);
         }
         let answer = CanonicalAnswer {
             backend,
-            payload: asked.answer.payload,
+            payload: relayed.answer.payload,
             holes,
             adaptations,
             raw,
         };
-        Ok(success_response(self.named, asked.run, answer))
+        Ok(success_response(self.named, relayed.run, answer))
     }
 
     async fn run(self, module: Arc<Module>, payload: Payload) -> Result<Response, CanonicalError> {
         let Payload::Chat(chat) = payload else {
-            let error = Error::invalid_request("a module takes part in conversations only");
+            let error = Error::invalid_request("a module supports only chat");
             return Err(CanonicalError::of(self.named, error));
         };
         let call = ModuleChat {
@@ -212,9 +214,12 @@ impl CanonicalCall<'_> {
     }
 }
 
-/// The answer in the form that was asked for, whichever the back-end gave it in, and what of it is too large to
-/// be held.
-async fn convert_output(gateway: &Gateway, payload: &mut ResponsePayload, form: Option<&str>) -> Result<Holes, Error> {
+/// Converts the payload to the requested form, and replaces media that is not in memory by placeholders.
+async fn convert_output(
+    gateway: &Gateway,
+    payload: &mut ResponsePayload,
+    form: Option<&str>,
+) -> Result<Holes, Error> {
     match payload {
         ResponsePayload::Embeddings(response) => {
             for one in &mut response.embeddings {
@@ -227,7 +232,7 @@ async fn convert_output(gateway: &Gateway, payload: &mut ResponsePayload, form: 
     }
 }
 
-/// The whole of a conversation's answer.
+/// Collects the response of a chat.
 async fn fold(
     named: ResponseContext,
     mut relayed: RelayResponse,
@@ -240,7 +245,7 @@ async fn fold(
         match part {
             RelayPart::Event(Event::Raw { data }) => raw = Some(data),
             RelayPart::Event(event) => fold.push(event),
-            // Without a vendor's words everything comes as events.
+            // Without a vendor dialect, all parts are events.
             RelayPart::Raw(_) | RelayPart::Replay(_) => {}
         }
     }

@@ -1,5 +1,5 @@
-//! A module in a canonical conversation, as it is one in a vendor's: asked by the last user message, answered in
-//! one piece when its answer is final, with its envelope beside it.
+//! A module run in the canonical API: the last user message is the input, the response is sent in one piece
+//! when the run has ended, with its envelope in the extension.
 
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::envelope::{CanonicalError, ResponseContext, module_response};
 use super::module_wait;
 use super::stream::{CanonicalFraming, announce};
-use crate::inference::module_model::{ModuleChat, envelope_of, error_of, outcome_of};
 use crate::headers::RUN_HEADER;
+use crate::inference::module_model::{ModuleChat, envelope_of, error_of, outcome_of};
 use crate::state::Gateway;
 use crate::trace;
 
@@ -31,13 +31,15 @@ pub(super) async fn answer(
         None => {
             let envelope = envelope_of(begun.subscription.terminal_event().await);
             let answer = outcome_of(&envelope);
-            let answer = answer.map_err(|error| CanonicalError::of_module(named.clone().with_run(run), error))?;
+            let answer =
+                answer.map_err(|error| CanonicalError::of_module(named.clone().with_run(run), error))?;
             module_response(named, run, answer, envelope, changes)
         }
         Some(framing) => {
-            let say = move |envelope: &Value| said(framing, envelope, changes);
+            let say = move |envelope: &Value| encoded(framing, envelope, changes);
             let body = module_wait::stream(begun, gateway, framing.heartbeat(), say).await;
-            let failed = |envelope: Value| CanonicalError::of_module(named.with_run(run), error_of(&envelope));
+            let failed =
+                |envelope: Value| CanonicalError::of_module(named.with_run(run), error_of(&envelope));
             let body = body.map_err(failed)?;
             let mut response = (framing.head(), body).into_response();
             if let Ok(run) = HeaderValue::from_str(&run.to_string()) {
@@ -49,7 +51,7 @@ pub(super) async fn answer(
     Ok(trace::write_run_header(response, trace, run))
 }
 
-fn said(framing: CanonicalFraming, envelope: &Value, changes: Vec<Adaptation>) -> Vec<u8> {
+fn encoded(framing: CanonicalFraming, envelope: &Value, changes: Vec<Adaptation>) -> Vec<u8> {
     let mut bytes = announce(framing, changes);
     let events = match outcome_of(envelope) {
         Ok(response) => unfold(&response),

@@ -1,4 +1,4 @@
-//! A module's answer to somebody who is told nothing before its end but signs of life.
+//! The response of a module run as a stream of heartbeats with all content at the end.
 
 use std::convert::Infallible;
 
@@ -13,11 +13,11 @@ use crate::limits;
 use crate::state::Gateway;
 use crate::streaming::OpenStream;
 
-/// The last event of a run, once it is there.
+/// The terminal event of a run.
 type Last = BoxFuture<'static, Result<EncodedEvent, engine::Error>>;
 
-/// Signs of life, and at the end whatever `say` makes of the envelope. An end that comes soon still has a
-/// status; a stream that has begun can only say it failed.
+/// Heartbeats, then the output of `say` for the envelope. A run that fails within the first heartbeat
+/// interval determines the status; later failures are events of the stream.
 pub(super) async fn stream(
     begun: StartedModuleRun,
     gateway: &Gateway,

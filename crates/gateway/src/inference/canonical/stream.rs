@@ -1,5 +1,5 @@
-//! A conversation as canonical events, one JSON object each, as server-sent events or lines. The last is a
-//! finish or an error. When the reader goes, the body is dropped, and with it the call.
+//! A chat as canonical events, one JSON object each, as server-sent events or NDJSON. The last one is a
+//! finish or an error. When the client disconnects, the body and with it the call are dropped.
 
 use std::convert::Infallible;
 
@@ -24,7 +24,7 @@ pub(super) enum CanonicalFraming {
 }
 
 impl CanonicalFraming {
-    /// The headers say it, else the payload does; `None` is a whole answer.
+    /// From the `Accept` header, otherwise from the payload; `None` is a complete response.
     pub(super) fn of(headers: &HeaderMap, request: &Request) -> Option<Self> {
         let Payload::Chat(chat) = &request.payload else {
             return None;
@@ -40,7 +40,7 @@ impl CanonicalFraming {
         }
     }
 
-    /// The headers of a stream.
+    /// Response headers of a stream.
     pub(super) fn head(self) -> HeaderMap {
         let kind = match self {
             Self::Sse => "text/event-stream",
@@ -70,7 +70,7 @@ impl CanonicalFraming {
         }
     }
 
-    /// A sign of life that is no event.
+    /// A heartbeat, which is not an event.
     pub(super) fn heartbeat(self) -> &'static [u8] {
         match self {
             Self::Sse => b": hb\n\n",
@@ -106,7 +106,7 @@ pub(super) fn response(
     (headers, Body::from_stream(stream::unfold(reader, next))).into_response()
 }
 
-/// What was changed of the request, said before anything else.
+/// Adaptations of the request as warning events.
 pub(super) fn announce(framing: CanonicalFraming, changes: Vec<Adaptation>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for change in changes {
@@ -130,7 +130,7 @@ async fn next(mut reader: CanonicalBody) -> Option<(Result<Bytes, Infallible>, C
         Ok(true) => {
             let mut bytes = Vec::new();
             for part in parts.drain(..) {
-                // Without a vendor's words everything comes as events.
+                // Without a vendor dialect, all parts are events.
                 if let RelayPart::Event(event) = part {
                     reader.ended |= matches!(event, Event::Error { .. });
                     reader.framing.write(&event, &mut bytes);

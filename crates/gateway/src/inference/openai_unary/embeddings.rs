@@ -1,20 +1,20 @@
-//! Vectors for texts.
+//! Embeddings in the OpenAI API.
 
 use axum::Json;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use ir::{Feature, Ledger, Component, Payload, Request, ResponsePayload};
+use ir::{Component, Feature, Ledger, Payload, Request, ResponsePayload};
 use serde_json::{Value, json};
-use wire::{openai_embeddings, embedding_vector};
+use wire::{embedding_vector, openai_embeddings};
 
 use super::{UnaryCall, with_metadata, wrong_payload};
+use crate::endpoint::{Endpoint, any_of_type, object, text};
 use crate::inference::error::VendorError;
 use crate::inference::vendor::Vendor;
-use crate::endpoint::{Endpoint, any_of_type, object, text};
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let embed = Endpoint::post("/v1/embeddings", "create_embeddings", embed)
-        .summary("Vectors for texts, as OpenAI's clients ask for them.")
+        .summary("Creates embeddings, in the OpenAI format.")
         .request_body(json!({
             "type": "object",
             "properties": {
@@ -33,9 +33,9 @@ pub(super) fn operations() -> Vec<Endpoint> {
 fn answer() -> Value {
     object(&[
         ("object", json!({"const": "list"})),
-        ("data", any_of_type("array", "One vector for each text.")),
+        ("data", any_of_type("array", "One vector per text.")),
         ("model", text()),
-        ("usage", any_of_type("object", "What is not known is null.")),
+        ("usage", any_of_type("object", "Unknown values are null.")),
     ])
 }
 
@@ -50,25 +50,25 @@ async fn embed(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
     let model = payload.model.clone();
     let mut request = Request::new("", Payload::Embeddings(payload));
     if tokens {
-        // They are numbers of one vendor's own: only its servers can read them.
+        // Token ids are specific to one vendor: only its back-ends can decode them.
         let features = &mut request.requirements.required_features;
         features.insert(Feature::TokenInput);
     }
-    let mut asked = asking.execute_request(request).await?;
-    let ResponsePayload::Embeddings(response) = &mut asked.answer.payload else {
+    let mut relayed = asking.execute_request(request).await?;
+    let ResponsePayload::Embeddings(response) = &mut relayed.answer.payload else {
         return Err(wrong_payload());
     };
     for one in &mut response.embeddings {
         one.vector = embedding_vector::convert(&one.vector, form.as_deref())?;
     }
     if response.model.is_none() {
-        response.model = asked.backend.model.clone().or(model);
+        response.model = relayed.backend.model.clone().or(model);
     }
     let mut ledger = Ledger::new(Component::Adapter);
     let mut body = openai_embeddings::encode_response(response, &mut ledger);
-    // Clients read the counts without asking whether they are there; unknown stays unknown.
+    // Clients require the fields; unknown counts are null.
     if body.get("usage").is_none() {
         body["usage"] = json!({"prompt_tokens": null, "total_tokens": null});
     }
-    Ok(with_metadata(Json(body).into_response(), &asked))
+    Ok(with_metadata(Json(body).into_response(), &relayed))
 }

@@ -1,6 +1,6 @@
-//! What OpenAI's clients ask for besides conversation, each answered in one piece: embeddings, pictures,
-//! transcripts, speech. A body is read in the client's dialect, asked of the engine, and answered in the form
-//! that the client wants, whatever the back-end speaks.
+//! Unary operations of the OpenAI API: embeddings, images, transcription, speech. A body is decoded in the
+//! dialect of the client, executed by the engine, and answered in the form that the client requested, for
+//! back-ends of any dialect.
 
 mod embeddings;
 mod images;
@@ -12,21 +12,21 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
-use engine::{RelayedUnary, RelayRequest};
+use engine::{RelayRequest, RelayedUnary};
 use ir::{Payload, Phase, Request};
 use serde_json::Value;
 use tenancy::Scope;
 
 use super::admission::admit;
+use super::call_metadata::CallMetadata;
 use super::error::VendorError;
 use super::multipart::MultipartForm;
-use super::call_metadata::CallMetadata;
 use super::target::{Target, resolve};
-use crate::headers::ADAPTED_HEADER;
 use crate::endpoint::Endpoint;
+use crate::headers::ADAPTED_HEADER;
 use crate::request::read_json;
-use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
+use crate::stream_limit::ClientStreams;
 use crate::trace;
 
 pub(super) fn operations() -> Vec<Endpoint> {
@@ -41,8 +41,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
     .collect()
 }
 
-/// Who asks, and what came along with the body. It is made before the body is read, and only for a caller who
-/// may ask.
+/// The caller and the request headers. Extracted before the body is read, and only for an authorized caller.
 #[derive(Debug)]
 struct UnaryCall {
     gateway: Gateway,
@@ -74,21 +73,22 @@ impl UnaryCall {
         Ok(MultipartForm::read(&self.headers, body, &self.gateway, files).await?)
     }
 
-    /// One question to the engine. When the caller leaves, this is dropped, and the back-end is hung up on.
+    /// Executes one operation. When the client disconnects, the call is dropped and the connection to the
+    /// back-end is closed.
     async fn execute(&self, payload: Payload) -> Result<RelayedUnary, VendorError> {
         self.execute_request(Request::new("", payload)).await
     }
 
     async fn execute_request(&self, mut request: Request) -> Result<RelayedUnary, VendorError> {
         let (gateway, client) = (&self.gateway, &self.client);
-        if let Some(asked) = request.model().filter(|model| !model.is_empty()) {
-            match resolve(gateway, &client.caller, asked)? {
+        if let Some(model) = request.model().filter(|model| !model.is_empty()) {
+            match resolve(gateway, &client.caller, model)? {
                 Target::Model { name, backend } => {
                     request.payload.rename(&name);
                     request.routing.backend = backend;
                 }
                 Target::Module(_) => {
-                    let message = "a module takes part in conversations only";
+                    let message = "a module supports only chat";
                     return Err(VendorError::invalid(message));
                 }
             }
@@ -97,27 +97,31 @@ impl UnaryCall {
         let mut call = RelayRequest::new(request);
         call.trace = trace::of(&self.headers);
         let engine = &gateway.engine;
-        let asked = engine.call(&client.caller.tenant, call, admission).await;
-        asked.map_err(|failed| VendorError::from_relay(*failed))
+        let relayed = engine.call(&client.caller.tenant, call, admission).await;
+        relayed.map_err(|failed| VendorError::from_relay(*failed))
     }
 }
 
-/// A back-end gave what belongs to another operation.
+/// The payload belongs to another operation.
 fn wrong_payload() -> VendorError {
-    let message = "the back-end answered another question";
+    let message = "the back-end returned a response for another operation";
     VendorError::from(ir::Error::invalid_response(Phase::MidStream, message))
 }
 
-/// Says in the head of an answer where it came from, and what was changed on the way.
-fn with_metadata(mut response: Response, asked: &RelayedUnary) -> Response {
+/// Adds call metadata and adaptations to the response headers.
+fn with_metadata(mut response: Response, relayed: &RelayedUnary) -> Response {
     let receipt = CallMetadata {
-        run: asked.run,
-        backend: Some(asked.backend.name.clone()),
-        attempts: Some(asked.attempts),
-        cost_usd: asked.cost_usd.clone(),
+        run: relayed.run,
+        backend: Some(relayed.backend.name.clone()),
+        attempts: Some(relayed.attempts),
+        cost_usd: relayed.cost_usd.clone(),
     };
     receipt.write_headers(response.headers_mut());
-    let losses = asked.answer.adaptations.iter().filter(|one| one.action.is_loss());
+    let losses = relayed
+        .answer
+        .adaptations
+        .iter()
+        .filter(|one| one.action.is_loss());
     let places: Vec<&str> = losses.map(|one| one.pointer.as_str()).collect();
     if !places.is_empty()
         && let Ok(places) = HeaderValue::from_str(&places.join(", "))

@@ -1,22 +1,22 @@
-//! A text read aloud.
+//! Speech synthesis in the OpenAI API.
 
 use axum::body::Body;
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use engine::media::bytes_of;
-use ir::{Dialect, Ledger, Component, Payload, ResponsePayload};
+use ir::{Component, Dialect, Ledger, Payload, ResponsePayload};
 use serde_json::json;
 use wire::openai_speech::{self, AudioBytes};
 
 use super::{UnaryCall, with_metadata, wrong_payload};
+use crate::endpoint::Endpoint;
 use crate::inference::error::VendorError;
 use crate::inference::vendor::Vendor;
-use crate::endpoint::Endpoint;
 
 pub(super) fn operations() -> Vec<Endpoint> {
-    let speak = Endpoint::post("/v1/audio/speech", "create_speech", speak)
-        .summary("A text read aloud, as OpenAI's clients ask for it: sound, in the format that was asked for.")
+    let synthesize = Endpoint::post("/v1/audio/speech", "create_speech", synthesize)
+        .summary("Synthesizes speech from a text, in the OpenAI format: audio in the requested format.")
         .request_body(json!({
             "type": "object",
             "properties": {
@@ -30,21 +30,21 @@ pub(super) fn operations() -> Vec<Endpoint> {
         }))
         .vendor(Vendor::OpenAi)
         .returns_document("application/octet-stream");
-    vec![speak]
+    vec![synthesize]
 }
 
-async fn speak(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
+async fn synthesize(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
     let body = asking.read(body).await?;
     let payload = openai_speech::decode_request(body)?;
     if payload.input.trim().is_empty() {
         return Err(VendorError::invalid("`input` is empty"));
     }
     if payload.ext.note(Dialect::OpenaiSpeech, "stream_format") == Some("sse") {
-        let message = "speech comes as sound here: leave `stream_format` out";
+        let message = "speech events are not supported: omit `stream_format`";
         return Err(VendorError::invalid(message));
     }
-    let asked = asking.execute(Payload::Speech(payload)).await?;
-    let ResponsePayload::Speech(speech) = &asked.answer.payload else {
+    let relayed = asking.execute(Payload::Speech(payload)).await?;
+    let ResponsePayload::Speech(speech) = &relayed.answer.payload else {
         return Err(wrong_payload());
     };
     let mut ledger = Ledger::new(Component::Adapter);
@@ -57,5 +57,5 @@ async fn speak(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
     };
     let head = [(CONTENT_TYPE, mime), (CONTENT_LENGTH, HeaderValue::from(length))];
     let response = (head, body).into_response();
-    Ok(with_metadata(response, &asked))
+    Ok(with_metadata(response, &relayed))
 }

@@ -1,4 +1,4 @@
-//! What was said in a recording, as JSON, text or subtitles.
+//! Audio transcription in the OpenAI API, as JSON, text or subtitles.
 
 use axum::Json;
 use axum::body::Body;
@@ -6,7 +6,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use ir::envelope::TranscriptionResponse;
 use ir::{
-    Degradation, Dialect, Error, ErrorKind, Feature, Ledger, MediaKind, Component, Payload, Phase, Request,
+    Component, Degradation, Dialect, Error, ErrorKind, Feature, Ledger, MediaKind, Payload, Phase, Request,
     ResponsePayload,
 };
 use serde_json::{Value, json};
@@ -14,16 +14,16 @@ use wire::openai_transcriptions;
 use wire::subtitles::Subtitles;
 
 use super::{UnaryCall, with_metadata, wrong_payload};
+use crate::endpoint::Endpoint;
 use crate::inference::error::VendorError;
 use crate::inference::multipart::MultipartForm;
 use crate::inference::vendor::Vendor;
-use crate::endpoint::Endpoint;
 
 const FILE: &[&str] = &["file"];
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let transcribe = Endpoint::post("/v1/audio/transcriptions", "create_transcription", transcribe)
-        .summary("What was said in a recording, as OpenAI's clients ask for it; a form with a file.")
+        .summary("Transcribes a recording, in the OpenAI format; multipart form with a file.")
         .multipart_body(json!({
             "type": "object",
             "properties": {
@@ -48,14 +48,14 @@ pub(super) fn operations() -> Vec<Endpoint> {
     vec![transcribe]
 }
 
-/// The form in which a transcript is wanted.
+/// The requested format of a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TranscriptFormat {
     Json,
     Verbose,
     Text,
     Subtitles(Subtitles),
-    /// Events, as if it came bit by bit.
+    /// A stream of events, with the complete text in one delta.
     Events,
 }
 
@@ -72,8 +72,9 @@ impl TranscriptFormat {
             word => {
                 let known = Subtitles::from_word(word).map(Self::Subtitles);
                 known.ok_or_else(|| {
-                    let message =
-                        format!("`response_format` {word} is not known: json, text, srt, verbose_json, vtt");
+                    let message = format!(
+                        "`response_format` {word} is not supported: json, text, srt, verbose_json, vtt"
+                    );
                     VendorError::invalid(message)
                 })
             }
@@ -89,7 +90,7 @@ async fn transcribe(asking: UnaryCall, body: Body) -> Result<Response, VendorErr
     let audio = files.pop().filter(|_| files.is_empty());
     let audio = audio.ok_or_else(|| VendorError::invalid("send exactly one `file`"))?;
     let mut fields = std::mem::take(&mut form.fields);
-    // The form of the answer is made here: every back-end is asked for what all forms can be made of.
+    // The response is formatted here; back-ends are requested to return what all formats need.
     fields.shift_remove("response_format");
     fields.shift_remove("stream");
     fields.insert(String::from("file"), Value::from("data:;base64,"));
@@ -110,15 +111,15 @@ async fn transcribe(asking: UnaryCall, body: Body) -> Result<Response, VendorErr
             .degradation_overrides
             .insert(Feature::Timestamps, Degradation::Strict);
     }
-    let asked = asking.execute_request(request).await;
-    // The form has its place until the answer is here.
+    let relayed = asking.execute_request(request).await;
+    // The form holds its permit until the response is received.
     drop(form);
-    let asked = asked?;
-    let ResponsePayload::Transcription(transcript) = &asked.answer.payload else {
+    let relayed = relayed?;
+    let ResponsePayload::Transcription(transcript) = &relayed.answer.payload else {
         return Err(wrong_payload());
     };
     let response = render(transcript, wanted)?;
-    Ok(with_metadata(response, &asked))
+    Ok(with_metadata(response, &relayed))
 }
 
 fn render(transcript: &TranscriptionResponse, wanted: TranscriptFormat) -> Result<Response, VendorError> {
@@ -137,7 +138,7 @@ fn render(transcript: &TranscriptionResponse, wanted: TranscriptFormat) -> Resul
         }
         TranscriptFormat::Subtitles(form) => {
             let text = form.write(transcript).ok_or_else(|| {
-                let message = "the back-end told no times, so that there are no subtitles";
+                let message = "the back-end returned no timestamps, which subtitles require";
                 Error::new(ErrorKind::Unsupported, Phase::MidStream, message)
             })?;
             ([(CONTENT_TYPE, form.content_type())], text).into_response()
