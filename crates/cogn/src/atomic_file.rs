@@ -1,4 +1,5 @@
-//! Files that are there whole or not at all: written beside their place, made durable, then moved.
+//! Atomic file writes: a temporary file in the same folder is written, synced and renamed. After a crash the
+//! path has either the old content or the new.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -16,19 +17,19 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
         })
         .and_then(|()| fs::rename(&part, path));
     if done.is_err() {
-        // It may never have come into being.
+        // Ignored: the file may not exist.
         fs::remove_file(&part).ok();
     }
     done.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Indented, with a line end behind it.
+/// Writes indented JSON with a final newline.
 pub(crate) fn write_json(path: &Path, value: &Value) -> Result<()> {
     write(path, format!("{value:#}\n").as_bytes())
 }
 
-/// A hidden name in the same folder, so that the move crosses no file system; of this process alone, so
-/// that two that write the same file do not write into each other.
+/// A hidden name in the same folder, so that the rename stays on one file system. It contains the process
+/// id, so that two processes that write the same file use different temporary files.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.part", std::process::id()))
@@ -41,7 +42,7 @@ mod tests {
     use super::write;
 
     #[test]
-    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+    fn replaces_file_and_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         write(&path, b"one").unwrap();

@@ -1,5 +1,5 @@
-//! What can be asked of cogn: global flags and the list of commands. Each command's own flags stand in
-//! its own file.
+//! The command line: global flags and the list of commands. The flags of a command are defined in the file
+//! of the command.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -21,16 +21,16 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Look for modules in this folder first; may be given several times.
+    /// Search this folder for modules first; may be given several times.
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) modules: Vec<PathBuf>,
-    /// Print JSON for machines instead of text for people.
+    /// Print JSON instead of text.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// When to use colours; NO_COLOR is honoured.
+    /// When to use colours; NO_COLOR is respected.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     pub(crate) color: Color,
-    /// Say only what was asked for.
+    /// Print only the result, without notes and progress.
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 }
@@ -44,60 +44,60 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Say everything that is wrong with modules, with place, code and a way out.
+    /// Report all problems of modules, with position, code and fix.
     Validate(command::validate::Validate),
-    /// List the modules that can be found, and which of them hide others.
+    /// List all modules found, and mark modules that are hidden by others.
     List(command::list::List),
-    /// Show everything that follows from a module's files, defaults included.
+    /// Show the properties of a module, defaults included.
     Info(command::info::Info),
-    /// Make a new module that is valid from the first moment and has a golden test.
+    /// Create a valid module with a golden test.
     New(command::new::New),
-    /// Hold a saved reply of a model, or a recorded stream, against a module's contract.
+    /// Check a saved reply of a model, or a recorded stream, against a module's contract.
     Check(command::check::Check),
-    /// Rewrite modules in a newer format, keeping comments and order; the old folder becomes a backup.
+    /// Convert modules to a newer format, preserving comments and order; the old folder becomes a backup.
     Migrate(command::migrate::Migrate),
     /// Run a module on an input and print the envelope.
     Run(Box<command::run::Run>),
-    /// Draw what a module is made of: the modules it requires and calls, their versions and fallbacks.
+    /// Draw the composition of a module: the modules it requires and calls, their versions and fallbacks.
     Compose(command::compose::Compose),
-    /// Say which back-ends a request would go to, in which order, and why the others not; asks nobody.
+    /// Show which back-ends would get a request, in which order, and why others are excluded; calls none.
     Route(command::route::Route),
-    /// Let saved envelopes pass that are sure and harmless enough; name the others.
+    /// Check saved envelopes against confidence and risk limits; list those that need review.
     Gate(command::gate::Gate),
-    /// Run the golden tests of modules, from recordings.
+    /// Run the golden tests of modules with recorded answers.
     Test(Box<command::test::Test>),
     /// Serve the modules over HTTP.
     Serve(command::serve::Serve),
-    /// Offer the modules as tools to the MCP host that starts this command.
+    /// Serve the modules as MCP tools over standard input and output.
     Mcp(command::mcp::Mcp),
-    /// Make, list and revoke the keys that open a server.
+    /// Create, list and revoke API keys of a server.
     Keys(command::keys::Keys),
-    /// Say what the runs of a server have used.
+    /// Show the usage of a server's runs.
     Usage(command::usage::Usage),
-    /// Run conformance vectors and say which level they prove.
+    /// Run conformance vectors or check a server, and report the level reached.
     Conformance(command::conformance::Conformance),
-    /// Turn a document or a stream of one dialect into another, and list what is lost.
+    /// Convert a document or a stream from one dialect to another, and list the losses.
     Convert(command::convert::Convert),
-    /// List the back-ends and why some cannot be asked; `check` tries what they can do.
+    /// List the back-ends and why some are unavailable; `check` tests their features.
     Backends(command::backends::Backends),
-    /// Look over everything that a run needs on this machine, and say what to do about what is missing.
+    /// Check that this machine has what a run needs, and show how to fix what is missing.
     Doctor(command::doctor::Doctor),
-    /// Show the configuration in force, where it came from, and what is wrong with it.
+    /// Show the effective configuration, the origin of each value, and problems.
     Config(command::config::Config),
-    /// List, fetch and remove the weights of embedded models.
+    /// List, download and remove the weights of embedded models.
     Models(command::models::Models),
-    /// Say what an error, warning or diagnostic code means and how to mend it.
+    /// Explain an error, warning or diagnostic code and how to fix it.
     Explain(command::explain::Explain),
-    /// Print a shell's completion script.
+    /// Print the completion script of a shell.
     Completions(command::completions::Completions),
-    /// Print the manual page, or write a page for each command.
+    /// Print the manual page, or write one page per command to a folder.
     Man(command::man::Man),
     /// Print the reference of the command line as markdown.
     #[command(hide = true)]
     InternalDocs(command::internal_docs::InternalDocs),
 }
 
-/// The name we were called by: `cog` is the short one, everything else is `cogn`.
+/// The name that the program was started as: `cog` is the short name, any other name counts as `cogn`.
 pub(crate) fn called_as() -> &'static str {
     let first = env::args_os().next().map(PathBuf::from);
     match first.as_deref().and_then(Path::file_stem) {

@@ -1,8 +1,8 @@
-//! The one place where the command line asks what time it is. Everything else is told.
+//! The only place in the commands that reads the wall clock; other code gets the time as a parameter.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The present moment in UTC, as it stands in the names of backups: `20260131T235959Z`.
+/// The current time in UTC, as used in the names of backups: `20260131T235959Z`.
 pub(crate) fn stamp() -> String {
     #[expect(
         clippy::disallowed_methods,
@@ -13,7 +13,7 @@ pub(crate) fn stamp() -> String {
     stamp_of(seconds)
 }
 
-/// The day of a moment, in UTC: `2026-01-31`.
+/// The date of a time in UTC: `2026-01-31`.
 pub(crate) fn date(at_ms: u64) -> String {
     let (year, month, day) = date_of(at_ms / 86_400_000);
     format!("{year:04}-{month:02}-{day:02}")
@@ -45,7 +45,7 @@ mod tests {
     use super::stamp_of;
 
     #[test]
-    fn moments_have_their_names() {
+    fn formats_timestamps_across_leap_days() {
         for (seconds, name) in [
             (0, "19700101T000000Z"),
             (951_782_399, "20000228T235959Z"),

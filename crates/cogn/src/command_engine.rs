@@ -1,5 +1,5 @@
-//! Who a command asks: back-ends, back-ends whose answers are written down, or recordings alone. Commands
-//! that run modules get their engine here, so that they all stand on the same ground.
+//! The engine of a command that runs modules: it calls back-ends, calls back-ends and records their answers,
+//! or replays recordings. Every such command gets its engine here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use clap::Args;
 use engine::fleet::{Fleet, Member};
 use engine::gate::Gates;
 use engine::route::Policy;
-use engine::{Depot, Engine, RunRequest, ReadFrom, Modules, Ports, Settings, Tenant};
+use engine::{Depot, Engine, Modules, Ports, ReadFrom, RunRequest, Settings, Tenant};
 use module::envelope::Envelope;
 use providers::scripted::Script;
 use providers::{Recorder, Replay};
@@ -24,25 +24,25 @@ use crate::gates;
 use crate::output::hinted;
 use crate::wiring::SystemClock;
 
-/// Most recordings in one folder.
+/// Limit of recordings in one folder.
 const RECORDINGS_MAX: usize = 10_000;
 
-/// Who is asked: the same flags wherever a model is.
+/// The flags that select back-end and model; the same for all commands that call a model.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BackendArgs {
-    /// Who is asked: a name from the configuration, or scripted:FILE.yaml. Given several times, the next
-    /// one takes over when one fails.
+    /// The back-end to call: a name from the configuration, or scripted:FILE.yaml. May be given several
+    /// times; if one fails, the next one is called.
     #[arg(long, value_name = "BACKEND")]
     pub(crate) backend: Vec<BackendName>,
-    /// The model to ask for, where a back-end is not bound to one.
+    /// The model to request from back-ends that are not bound to a model.
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Use this file in place of the project's cogn.toml.
+    /// Use this file instead of the project's cogn.toml.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
 
-/// A fleet, and what happens to its answers.
+/// A fleet, its gates, and the recorder or the replayed recording.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandEngine {
     pub(crate) fleet: Arc<Fleet>,
@@ -62,17 +62,17 @@ impl CommandEngine {
         })
     }
 
-    /// The same, with every answer written down.
+    /// The same, with every answer recorded.
     pub(crate) fn recorded(asked: &BackendArgs) -> Result<Self> {
         let secrets = config::known_secrets(asked.config.as_deref())?;
         Ok(Self::live(asked)?.recording(secrets))
     }
 
-    /// A recording of its own of what these back-ends answer.
+    /// The same back-ends with a new recorder.
     pub(crate) fn recording(&self, secrets: Vec<secrecy::SecretString>) -> Self {
         let fleet = &self.fleet;
         let recorder = Recorder::new(secrets);
-        // A copy is for comparison: nobody hears its answer, so it is no part of what happened.
+        // The answers of a mirror are not part of the run, so they are not recorded.
         let copied = match &fleet.host().policy {
             Some(Policy::Mirror { to }) => Some(to),
             _ => None,
@@ -98,13 +98,13 @@ impl CommandEngine {
         }
     }
 
-    /// Nobody is asked: a file of recordings, or a folder of such files, answers.
+    /// Calls no back-end: answers come from a file of recordings, or a folder of such files.
     pub(crate) fn replayed(path: &Path) -> Result<Self> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let replay = Arc::new(Replay::new(&name, read(path)?));
         Ok(Self {
             fleet: Arc::new(Fleet::in_order([replay.clone() as _])),
-            // What is configured here and now has no say in what was recorded.
+            // The current configuration does not apply to a recorded run.
             gates: Gates::default(),
             recorder: None,
             replay: Some(replay),
@@ -122,12 +122,12 @@ impl CommandEngine {
         };
         let yaml = recorder.script()?.to_yaml()?;
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         }
         atomic_file::write(path, yaml.as_bytes())
     }
 
-    /// An engine for one command: nobody comes back to its runs once the command has ended.
+    /// An engine for one command. Its runs are not resumed after the command, so the journal is in memory.
     pub(crate) fn engine(&self, modules: Modules) -> Engine {
         let ports = Ports {
             fleet: self.fleet.clone(),
@@ -142,7 +142,7 @@ impl CommandEngine {
     }
 }
 
-/// Runs to the end and returns the envelope, whatever became of it.
+/// Executes a run and returns its envelope, also if the run failed.
 pub(crate) async fn envelope_of(engine: &Engine, execute: RunRequest) -> Result<Value> {
     let tenant = Tenant::local();
     let run = match engine.start(&tenant, execute).await {
@@ -152,11 +152,15 @@ pub(crate) async fn envelope_of(engine: &Engine, execute: RunRequest) -> Result<
         }
         Err(error) => return Err(error.into()),
     };
-    let last = engine.subscribe(&tenant, run, ReadFrom::Start).await?.terminal_event().await?;
+    let last = engine
+        .subscribe(&tenant, run, ReadFrom::Start)
+        .await?
+        .terminal_event()
+        .await?;
     Ok(engine::run::envelope(&last))
 }
 
-/// All that was recorded in a file, or in the files of a folder, in the order of their names.
+/// The recordings of a file, or of the files of a folder in the order of their names.
 fn read(path: &Path) -> Result<Script> {
     let shown = path.display();
     let is_folder = path
@@ -174,13 +178,13 @@ fn read(path: &Path) -> Result<Script> {
             paths.push(path);
         }
         if paths.len() > RECORDINGS_MAX {
-            bail!("{shown} holds more than {RECORDINGS_MAX} recordings");
+            bail!("{shown} contains more than {RECORDINGS_MAX} recordings");
         }
     }
     if paths.is_empty() {
         return Err(hinted(
             format!("no recordings in {shown}"),
-            "`--record DIR` writes them there",
+            "`--record DIR` writes recordings to a folder",
         ));
     }
     paths.sort();

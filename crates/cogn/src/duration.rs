@@ -1,8 +1,8 @@
-//! Times as people write them: `500ms`, `30s`, `2m`, `1h30m`, `30d`.
+//! Durations on the command line: `500ms`, `30s`, `2m`, `1h30m`, `30d`.
 
 use std::str::FromStr;
 
-/// A length of time from the command line, at least a millisecond.
+/// A duration of at least one millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Duration {
     millis: u64,
@@ -18,7 +18,7 @@ impl FromStr for Duration {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no time; write 500ms, 30s, 2m, 1h30m or 30d");
+        let wrong = || format!("`{text}` is not a valid duration; use 500ms, 30s, 2m, 1h30m or 30d");
         let mut rest = text.trim();
         let mut millis = 0_u64;
         while !rest.is_empty() {
@@ -53,7 +53,7 @@ mod tests {
     use super::Duration;
 
     #[test]
-    fn times_are_read_as_people_write_them() {
+    fn parses_durations_with_units() {
         for (text, millis) in [
             ("500ms", 500),
             ("30s", 30_000),

@@ -1,8 +1,7 @@
-//! The pages under `docs/errors`, embedded, so that `cogn explain` works without a network and always
-//! speaks of this very binary. A code without a page does not compile here or fails the test that
-//! compares this list with the registries.
+//! The pages of `docs/errors`, embedded, so that `cogn explain` works offline and matches the binary. A
+//! listed code without a page does not compile; a test compares the list with the registries of codes.
 
-/// The markdown of a code's page.
+/// The Markdown page of a code.
 pub(crate) fn page(code: &str) -> Option<&'static str> {
     PAGES
         .iter()

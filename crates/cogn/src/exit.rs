@@ -1,15 +1,15 @@
-//! What the shell sees.
+//! Exit codes.
 
 use std::process::ExitCode;
 
-/// The three ways in which a command ends.
+/// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All is well: 0.
+    /// Success: 0.
     Success,
-    /// The contract says no: error diagnostics, `ok: false`, failed tests: 1.
+    /// The contract is not met: error diagnostics, `ok: false`, failed tests: 1.
     Failure,
-    /// The command could not do its work: usage, configuration, IO: 2.
+    /// The command could not be executed: usage, configuration or IO error: 2.
     Error,
 }
 

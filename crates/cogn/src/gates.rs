@@ -1,15 +1,15 @@
-//! `[gate]` of the configuration as the rules that the engine keeps.
+//! Converts `[gate]` of the configuration to the gate rules of the engine.
 
 use std::path::Path;
 
 use anyhow::Result;
-use engine::gate::{GateAction, Gates, GateRule};
+use engine::gate::Gates;
 use module::envelope::Risk;
 
 use crate::backends::BackendName;
 use crate::config::{Gate, GateAction, GateRule, Settings, Sources};
 
-/// The rules that hold for a command. Scripts alone need no configuration, so none is read for them.
+/// The rules of a command. If all back-ends are scripts, the configuration is not read.
 pub(crate) fn configured(names: &[BackendName], config: Option<&Path>) -> Result<Gates> {
     let scripts_only = names.iter().all(|name| matches!(name, BackendName::Scripted(_)));
     if !names.is_empty() && scripts_only && config.is_none() {
@@ -20,7 +20,7 @@ pub(crate) fn configured(names: &[BackendName], config: Option<&Path>) -> Result
 }
 
 pub(crate) fn rules(gate: &Gate) -> Gates {
-    // A module's own section is merged with the general one; a name that nobody has stands for that one.
+    // The section of a module is merged with the general one; the empty name selects only the general one.
     let names = gate.modules.keys();
     Gates {
         general: gate.for_module("").map(|rule| read(&rule)),
@@ -33,14 +33,14 @@ pub(crate) fn rules(gate: &Gate) -> Gates {
     }
 }
 
-fn read(rule: &GateRule) -> GateRule {
+fn read(rule: &GateRule) -> engine::gate::GateRule {
     let action = match (&rule.backend, rule.action) {
-        (Some(backend), None | Some(GateAction::Rerun)) => GateAction::Rerun {
+        (Some(backend), None | Some(GateAction::Rerun)) => engine::gate::GateAction::Rerun {
             backend: backend.clone(),
         },
-        _ => GateAction::Review,
+        _ => engine::gate::GateAction::Review,
     };
-    GateRule {
+    engine::gate::GateRule {
         min_confidence: rule.min_confidence,
         max_risk: rule.max_risk.as_deref().and_then(Risk::find),
         action,

@@ -1,4 +1,4 @@
-//! Answers for people: an envelope at a glance, and fields as they grow.
+//! Text output of envelopes and of streamed fields.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::output::Output;
 
-/// The verdict first, then what it is about.
+/// Prints the verdict, then the data.
 pub(crate) fn print_envelope(output: &Output, envelope: &Value) -> io::Result<()> {
     print_verdict(output, envelope)?;
     print_data(
@@ -16,7 +16,7 @@ pub(crate) fn print_envelope(output: &Output, envelope: &Value) -> io::Result<()
     )
 }
 
-/// Whether the contract holds, in a line or two.
+/// Prints whether the contract is met, in one or two lines.
 pub(crate) fn print_verdict(output: &Output, envelope: &Value) -> io::Result<()> {
     let text = |pointer: &str| {
         envelope
@@ -46,7 +46,7 @@ pub(crate) fn print_verdict(output: &Output, envelope: &Value) -> io::Result<()>
     Ok(())
 }
 
-/// What led to the verdict: each problem in its place, what was repaired, and what to be careful about.
+/// Prints the details of the verdict: problems with their location, repairs, warnings, and stream violations.
 pub(crate) fn print_findings(output: &Output, envelope: &Value) -> io::Result<()> {
     for problem in list(envelope, "/error/details/errors") {
         let place = match word(problem, "pointer") {
@@ -94,7 +94,7 @@ fn repaired(repair: &Value) -> String {
     }
 }
 
-/// A value that shares a line with others.
+/// Shortens a value that is printed in a line with others.
 fn shorten(text: &str) -> String {
     const CHARS_MAX: usize = 60;
     match text.char_indices().nth(CHARS_MAX) {
@@ -109,7 +109,7 @@ pub(crate) fn print_data(output: &Output, data: Option<&Value>) -> io::Result<()
     output.line(pretty)
 }
 
-/// Fields on the terminal while they are written. Text that grows is continued on its line.
+/// Prints fields while they are streamed. Deltas of a text are printed on the same line.
 #[derive(Debug, Default)]
 pub(crate) struct LiveFields {
     field: String,

@@ -1,28 +1,28 @@
-//! The one binary. This file starts it; `cli` says what can be asked, `command` holds one file per
-//! answer, `modules` finds module folders on disk. Business logic lives in the libraries.
+//! The binary `cogn`. `cli` defines the command line, `command` contains one file per command, `modules`
+//! finds module folders on disk. Business logic belongs to the libraries.
 
-mod server_setup;
-mod command_engine;
 mod atomic_file;
 mod backends;
 mod cli;
 mod clock;
 mod command;
+mod command_engine;
 mod config;
 mod conformance;
-mod graph;
 mod duration;
+mod error_pages;
 mod exit;
 mod gates;
+mod graph;
+mod human_output;
 mod markdown;
 mod media;
 mod models;
 mod modules;
 mod near;
 mod output;
-mod error_pages;
-mod human_output;
 mod render;
+mod server_setup;
 mod wiring;
 
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ use clap::Parser;
 use crate::cli::Cli;
 use crate::output::Output;
 
-// Calls are many small pieces, handed out and given back by several threads.
+// Calls allocate many small objects, which are often freed by another thread.
 #[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

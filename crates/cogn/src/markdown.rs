@@ -1,5 +1,5 @@
-//! Our own pages on a terminal: bold headings, indented code, the rest as written. It knows only the
-//! markdown that those pages use. Colour is removed by the stream where nobody would see it.
+//! Renders the embedded pages for a terminal: bold headings, indented code, other text unchanged. Supports
+//! only the Markdown of those pages. The output stream removes colours if it is not a terminal.
 
 use owo_colors::OwoColorize;
 
@@ -27,7 +27,7 @@ pub(crate) fn render(text: &str) -> String {
     out
 }
 
-/// Text between backticks is coloured and keeps them, so that it stays apart without colour too.
+/// Colours text between backticks. The backticks stay, so that code is visible without colours.
 fn inline(line: &str, out: &mut String) {
     let mut parts = line.split('`').peekable();
     let mut is_code = false;

@@ -1,5 +1,5 @@
-//! What runs may read and fetch: the configuration's word, and for a command the folders and files that
-//! the person at the command line stands in and names.
+//! The media that runs may read and fetch: as configured, and for a command also the working folder and the
+//! files of its flags.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use providers::GuardedFetch;
 
 use crate::config::{Media, MediaFetch, MediaOversize, Settings, Sources};
 
-/// For one command: the module's folder, the working folder, the folders of the configuration, and what was
-/// named. The configuration is not read for a module that takes no media.
+/// For one command: the folder of the module, the working folder, the configured folders, and the given
+/// files. The configuration is not read for a module without media inputs.
 pub(crate) fn for_command(
     module: &Module,
     folder: &Path,
@@ -36,7 +36,7 @@ pub(crate) fn for_command(
     Ok(desk(settings, inside))
 }
 
-/// For a test of a module: only what lies beside it, whatever is configured here and now.
+/// For a test of a module: only the folder of the module, independent of the configuration.
 pub(crate) fn for_test(folder: &Path) -> MediaPipeline {
     let settings = MediaSettings {
         roots: vec![folder.to_path_buf()],
@@ -45,7 +45,7 @@ pub(crate) fn for_test(folder: &Path) -> MediaPipeline {
     desk(settings, Vec::new())
 }
 
-/// For a server: files only from the folders of its configuration.
+/// For a server: only the configured folders.
 pub(crate) fn for_server(settings: &Settings) -> MediaPipeline {
     desk(settings_of(&settings.media), settings.media.inside.clone())
 }

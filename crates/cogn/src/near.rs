@@ -1,4 +1,4 @@
-//! Words that somebody may have meant: edit distance, for suggestions only.
+//! Suggestions for misspelt words, by edit distance.
 
 /// Up to `count` candidates that are close enough to `word` to be worth naming, nearest first.
 pub(crate) fn nearest<'a>(

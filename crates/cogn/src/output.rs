@@ -1,5 +1,5 @@
-//! Everything that is printed goes through here: results to stdout, talk to stderr, colour only where a
-//! terminal reads it, and a broken pipe ends the program quietly.
+//! All output of commands: results to stdout, messages to stderr, colours only on a terminal. A broken pipe
+//! ends the program without an error.
 
 use std::io::{self, Write};
 
@@ -16,14 +16,14 @@ pub(crate) struct Output {
     pub(crate) quiet: bool,
 }
 
-/// An error that carries a way out beside what went wrong.
+/// An error with a hint how to fix it.
 #[derive(Debug)]
 pub(crate) struct HintedError {
     message: String,
     hint: String,
 }
 
-/// What went wrong, and how to go on.
+/// An error with a message and a hint.
 pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(HintedError {
         message: message.into(),
@@ -61,7 +61,7 @@ impl Output {
         )
     }
 
-    /// The stream for talk: progress, warnings, errors.
+    /// The stream for progress, warnings and errors.
     pub(crate) fn stderr(&self) -> AutoStream<io::StderrLock<'static>> {
         AutoStream::new(
             io::stderr().lock(),
@@ -69,7 +69,7 @@ impl Output {
         )
     }
 
-    /// `auto` asks the stream (terminal, `NO_COLOR`, `CLICOLOR_FORCE`); the flag overrules it.
+    /// `auto` depends on the stream (terminal, `NO_COLOR`, `CLICOLOR_FORCE`); the flag takes precedence.
     fn choice_for(&self, detected: ColorChoice) -> ColorChoice {
         match self.choice {
             ColorChoice::Auto => detected,
@@ -82,22 +82,22 @@ impl Output {
         writeln!(self.stdout(), "{}", text.as_ref())
     }
 
-    /// A result for machines, indented for those who look at it.
+    /// A result as indented JSON.
     pub(crate) fn json<T: Serialize + ?Sized>(&self, value: &T) -> io::Result<()> {
         let mut stream = self.stdout();
         let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
         writeln!(stream, "{text}")
     }
 
-    /// A remark for the person at the terminal; `-q` leaves it out.
+    /// A note for the user; omitted with `-q`.
     pub(crate) fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            // Nothing can be done about a stderr that is gone.
+            // Errors of stderr cannot be reported.
             writeln!(self.stderr(), "{}", text.as_ref()).ok();
         }
     }
 
-    /// Why a command could not do its work, with the chain of causes and the hint, if there is one.
+    /// Prints an error with the chain of causes and the hint, if there is one.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let mut stream = self.stderr();
         let mut text = format!("{} {error}\n", "error:".red().bold());
@@ -111,7 +111,7 @@ impl Output {
     }
 }
 
-/// Whether nobody reads any more: `cogn list | head` is not a failure.
+/// Whether the reader has closed the pipe: `cogn list | head` is not a failure.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let cause = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)

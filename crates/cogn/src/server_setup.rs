@@ -1,5 +1,5 @@
-//! Who may call a server and what it keeps: from the configuration to the gateway. Wiring only; what a key
-//! or a token is worth is decided elsewhere.
+//! Setup of a server: authentication, journal, retention and capacity limits, from the configuration to the
+//! gateway. Wiring only: the gateway and `tenancy` verify keys and tokens.
 
 use std::env;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -14,7 +14,7 @@ use engine::retention::Janitor;
 use gateway::{Auth, Gateway, TokenVerifier};
 use providers::KeySetUrl;
 use store::sqlite::{Options, SqliteJournal};
-use tenancy::{TokenRules, JwksSource};
+use tenancy::{JwksSource, TokenRules};
 
 use crate::backends;
 use crate::config::{Jwt, Settings};
@@ -22,18 +22,18 @@ use crate::output::hinted;
 
 const KEY_SET_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Fails where anybody could call who can reach the address.
+/// Fails if the address is not a loopback address and callers need not authenticate.
 pub(crate) fn require_auth_on_public_address(listen: SocketAddr, required: bool) -> Result<()> {
     if listen.ip().is_loopback() || required {
         return Ok(());
     }
     Err(hinted(
-        format!("{listen} can be reached from outside, and nobody has to say who they are"),
-        "make a key with `cogn keys create` and serve with --require-auth, or listen on 127.0.0.1",
+        format!("{listen} is reachable from other machines, and authentication is not required"),
+        "create a key with `cogn keys create` and serve with --require-auth, or listen on 127.0.0.1",
     ))
 }
 
-/// How callers are known.
+/// Authentication of callers: keys of the journal, and tokens if they are configured.
 pub(crate) fn auth(
     journal: &Arc<SqliteJournal>,
     clock: &Arc<dyn Clock>,
@@ -50,7 +50,7 @@ pub(crate) fn auth(
     Ok(auth)
 }
 
-/// The gateway with its doors and its memory.
+/// Adds authentication, the run archive and the capacity limits to the gateway.
 pub(crate) fn configure_gateway(
     gateway: Gateway,
     journal: &Arc<SqliteJournal>,
@@ -64,8 +64,12 @@ pub(crate) fn configure_gateway(
         .with_capacity(settings.limits.capacity()))
 }
 
-/// Who throws away old runs.
-pub(crate) fn retention_task(journal: &Arc<SqliteJournal>, clock: &Arc<dyn Clock>, settings: &Settings) -> Janitor {
+/// The task that prunes old runs.
+pub(crate) fn retention_task(
+    journal: &Arc<SqliteJournal>,
+    clock: &Arc<dyn Clock>,
+    settings: &Settings,
+) -> Janitor {
     Janitor::new(journal.clone(), clock.clone(), settings.journal.keep())
 }
 
@@ -89,7 +93,7 @@ fn tokens(jwt: &Jwt, settings: &Settings) -> Result<TokenVerifier> {
     Ok(TokenVerifier::new(source, rules, algorithms))
 }
 
-/// A set of signing keys in a file. It is read again now and then, so a new one can be put in its place.
+/// A set of signing keys in a file. The file is read again from time to time, so it can be replaced.
 #[derive(Debug)]
 struct KeySetFile(PathBuf);
 
@@ -112,25 +116,25 @@ impl JwksSource for KeySetFile {
     }
 }
 
-/// The file that a server keeps runs, keys and usage in.
+/// Path of the journal: the file with the runs, keys and usage of a server.
 pub(crate) fn journal_path(named: Option<PathBuf>) -> Result<PathBuf> {
     if let Some(path) = named {
         return Ok(path);
     }
     let home = env::home_dir().ok_or_else(|| {
         hinted(
-            "there is no home folder to keep the journal in",
-            "--journal FILE names another place",
+            "no home folder for the journal",
+            "set its path with --journal FILE",
         )
     })?;
     Ok(home.join(".local/state/cogn/journal.db"))
 }
 
-/// Opens the file, and makes it with its folder where there is none. Others must not read it: it holds
-/// what people asked, and the hashes of keys.
+/// Opens the journal, and creates it and its folder if they do not exist. Only the owner may read it: it
+/// contains requests and the hashes of keys.
 pub(crate) async fn open_journal(path: &Path, bytes_max: Option<u64>) -> Result<Arc<SqliteJournal>> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        create_private_dir(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        create_private_dir(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
     let shown = path.display();
     create_private_file(path).with_context(|| format!("cannot open the journal {shown}"))?;
@@ -139,8 +143,8 @@ pub(crate) async fn open_journal(path: &Path, bytes_max: Option<u64>) -> Result<
     Ok(Arc::new(journal))
 }
 
-/// Holds the journal for one server: a second one would take over the runs that the first is busy with. It is free again
-/// when the process is gone, however it went.
+/// Locks the journal for one server: a second server would recover the runs that the first is executing.
+/// The lock is released when the process ends, also when it is killed.
 pub(crate) fn lock_journal(path: &Path) -> Result<File> {
     let mut name = path.as_os_str().to_owned();
     name.push("-server");
@@ -151,12 +155,12 @@ pub(crate) fn lock_journal(path: &Path) -> Result<File> {
             format!("another server uses the journal {}", path.display()),
             "stop it first, or name another file with --journal",
         )),
-        // Where nothing can be locked, nobody is kept from serving.
+        // A file system without locks does not prevent serving.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(held),
     }
 }
 
-/// A new folder is its owner's alone; one that is there keeps its rights.
+/// Creates a folder that only its owner can access; an existing folder keeps its permissions.
 fn create_private_dir(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -165,13 +169,13 @@ fn create_private_dir(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// A new file is made for its owner alone; SQLite gives the files beside it the same rights.
+/// Creates a file that only its owner can access; SQLite gives its companion files the same permissions.
 fn create_private_file(path: &Path) -> std::io::Result<()> {
     private().append(true).create(true).open(path).map(drop)
 }
 
 fn private() -> OpenOptions {
-    #[cfg_attr(not(unix), expect(unused_mut, reason = "rights are set on some systems only"))]
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "permissions are set on Unix only"))]
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

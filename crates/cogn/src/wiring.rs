@@ -1,5 +1,4 @@
-//! The composition root: the one place that knows every adapter and hands them to the engine. Nothing
-//! here decides anything about a run.
+//! The composition root: connects the adapters with the engine. No decisions about runs are made here.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -16,7 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::modules::{Search, read_folder};
 use crate::output::{Output, hinted};
 
-/// One module, whole enough to be run.
+/// Loads a module; fails if it has errors that prevent a run.
 pub(crate) fn load_module(path: &Path) -> Result<Module> {
     let loaded = check_runnable(&read_folder(path)?);
     let first = loaded
@@ -29,19 +28,19 @@ pub(crate) fn load_module(path: &Path) -> Result<Module> {
             let why = first.map_or_else(String::new, |diagnostic| format!(": {}", diagnostic.message));
             Err(hinted(
                 format!("the module at {} cannot be run{why}", path.display()),
-                format!("`cogn validate {}` shows all that is wrong", path.display()),
+                format!("`cogn validate {}` shows all problems", path.display()),
             ))
         }
     }
 }
 
-/// The modules that folders hold, by the folders' names and in the order of the search. A broken manifest does not say
-/// whose it is; its folder does.
+/// The modules by folder name, in search order. The folder name is used because a module with a broken
+/// manifest has no name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoadedModules(Vec<(String, Arc<Module>)>);
 
 impl LoadedModules {
-    /// By the names that the modules have.
+    /// The modules by module name.
     pub(crate) fn modules(&self) -> Modules {
         let named = |module: &Arc<Module>| (String::from(module.name()), module.clone());
         self.0.iter().map(|(_, module)| named(module)).collect()
@@ -53,7 +52,7 @@ impl LoadedModules {
     }
 }
 
-/// Every module that can be found and run. A broken one is named and left out: the others still serve.
+/// Loads all modules that can be run. A broken one is reported and skipped.
 pub(crate) fn load_all(search: &Search, output: &Output) -> Result<LoadedModules> {
     let mut folders = Vec::new();
     for found in search.all()? {
@@ -62,14 +61,14 @@ pub(crate) fn load_all(search: &Search, output: &Output) -> Result<LoadedModules
         }
         match load_module(&found.path) {
             Ok(module) => folders.push((found.name, Arc::new(module))),
-            Err(error) => output.note(format!("left out: {error}")),
+            Err(error) => output.note(format!("module skipped: {error}")),
         }
     }
     Ok(LoadedModules(folders))
 }
 
-/// The modules as they are now. One that has become broken stays as it was and is named; so is one that
-/// never was good, and is left out.
+/// Reloads all modules. A module that has become invalid keeps its previous version; a new invalid one is
+/// skipped. Both are reported.
 pub(crate) fn reload_all(search: &Search, old: &LoadedModules) -> Result<(LoadedModules, Vec<String>)> {
     let mut folders = Vec::new();
     let mut broken = Vec::new();
@@ -80,23 +79,23 @@ pub(crate) fn reload_all(search: &Search, old: &LoadedModules) -> Result<(Loaded
         match (load_module(&found.path), old.get(&found.name)) {
             (Ok(module), _) => folders.push((found.name, Arc::new(module))),
             (Err(error), Some(module)) => {
-                broken.push(format!("{error:#}; its last good state stays"));
+                broken.push(format!("{error:#}; keeping the previous version"));
                 folders.push((found.name, module.clone()));
             }
-            (Err(error), None) => broken.push(format!("{error:#}; it is left out")),
+            (Err(error), None) => broken.push(format!("{error:#}; module skipped")),
         }
     }
     Ok((LoadedModules(folders), broken))
 }
 
-/// A runtime for a command that waits for one thing.
+/// A single-threaded runtime for a command.
 pub(crate) fn current_thread_runtime() -> Result<Runtime> {
     let built = Builder::new_current_thread().enable_all().build();
     built.context("cannot start the runtime")
 }
 
-/// How many tasks a server works on before it looks who else has something to say. Looking sooner breaks up those who
-/// go on together; whoever comes meanwhile would have to stand behind the same tasks anyway.
+/// Number of tasks a worker polls before it checks for IO events. A smaller interval interrupts batches of
+/// ready tasks and does not reduce latency, because new events queue behind the same tasks.
 const EVENT_INTERVAL: u32 = 512;
 
 /// A runtime for a server.
@@ -108,11 +107,11 @@ pub(crate) fn server_runtime() -> Result<Runtime> {
     built.context("cannot start the runtime")
 }
 
-/// The machine's own clock, and dice seeded by the operating system.
+/// The system clock, and random numbers with keys from the operating system.
 #[derive(Debug, Default)]
 pub(crate) struct SystemClock {
-    dice: RandomState,
-    more: RandomState,
+    high_keys: RandomState,
+    low_keys: RandomState,
 }
 
 impl Clock for SystemClock {
@@ -122,12 +121,12 @@ impl Clock for SystemClock {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A keyed hash of a count under keys that the operating system chose: without the keys, the next
-    /// value cannot be told from those before it.
+    /// A hash of a counter with random keys of the operating system: without the keys, the next value cannot
+    /// be derived from earlier ones.
     fn random(&self) -> u128 {
-        static THROWN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-        let count = THROWN.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let high = u128::from(self.dice.hash_one(count));
-        high << 64 | u128::from(self.more.hash_one(count))
+        static COUNTER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        let count = COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let high = u128::from(self.high_keys.hash_one(count));
+        high << 64 | u128::from(self.low_keys.hash_one(count))
     }
 }

@@ -1,5 +1,5 @@
-//! The configured back-ends, each as the router sees it and as it is called. Clients are shared by all that
-//! are reached in the same way.
+//! The configured back-ends: for each a candidate for the router and the instances that are called. Back-ends
+//! with the same connect timeout share a client.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,7 +12,7 @@ use engine::fleet::{self, Member};
 use engine::port::Upstream;
 use engine::route::Candidate;
 use ir::operation::{Operation, Transport};
-use providers::{Client, ClientOptions, HttpUpstream, HttpOptions, RequestWindow, RateLimited};
+use providers::{Client, ClientOptions, HttpOptions, HttpUpstream, RateLimited, RequestWindow};
 use secrecy::SecretString;
 use serde_json::json;
 
@@ -21,17 +21,17 @@ use crate::config::{self, Backend, BackendKind, Settings};
 use crate::near::nearest;
 use crate::output::hinted;
 
-/// Largest file of certificates that is read.
+/// Size limit of a certificate file.
 const CA_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct BackendCatalog {
     settings: Settings,
-    /// Where media of answers goes.
+    /// Stores the media of answers.
     depot: Depot,
     /// The proxy and the certificates, or why they cannot be used.
     client_options: Result<ClientOptions, String>,
-    /// By the time that connecting may take.
+    /// By connect timeout in milliseconds.
     clients: Mutex<HashMap<u64, Client>>,
 }
 
@@ -40,13 +40,13 @@ pub(crate) struct BackendCatalog {
 pub(crate) struct ConfiguredBackend {
     pub(crate) candidate: Candidate,
     pub(crate) base_url: Option<String>,
-    /// Most calls in a minute, over all its keys.
+    /// Limit of calls per minute, over all its keys.
     per_minute: Option<u32>,
     /// One for each of its keys.
     pub(crate) instances: Result<Vec<Instance>, Unavailable>,
 }
 
-/// How a back-end is called.
+/// A callable instance of a back-end.
 #[derive(Clone, Debug)]
 pub(crate) enum Instance {
     Http(HttpUpstream),
@@ -54,7 +54,7 @@ pub(crate) enum Instance {
     Other(Arc<dyn Upstream>),
 }
 
-/// Why a back-end cannot be called, and what to do about it.
+/// Why a back-end cannot be called, and how to fix it.
 #[derive(Clone, Debug)]
 pub(crate) struct Unavailable {
     pub(crate) reason: String,
@@ -82,7 +82,7 @@ impl ConfiguredBackend {
         self.instances.is_ok() && self.candidate.weight > 0
     }
 
-    /// The same after a trial, if there is one for it: what a program needs may be missing though it is there.
+    /// The same after a trial, if it has one: a program may be installed without its dependencies.
     pub(crate) async fn tried(mut self) -> Self {
         let first = self.instances.as_ref().ok().and_then(|all| all.first());
         let trial = match first {
@@ -98,7 +98,9 @@ impl ConfiguredBackend {
     pub(crate) fn into_members(self) -> Vec<Member> {
         match self.instances {
             Ok(instances) => {
-                let pace = self.per_minute.map(|per_minute| Arc::new(RequestWindow::new(per_minute)));
+                let pace = self
+                    .per_minute
+                    .map(|per_minute| Arc::new(RequestWindow::new(per_minute)));
                 let upstreams = instances.iter().map(|instance| match &pace {
                     Some(pace) => {
                         Arc::new(RateLimited::new(instance.upstream(), pace.clone())) as Arc<dyn Upstream>
@@ -132,10 +134,11 @@ impl BackendCatalog {
         &self.settings
     }
 
-    /// How the fleet deals with back-ends that fail or dawdle.
+    /// How the fleet handles back-ends that fail or are slow.
     pub(crate) fn fleet_settings(&self) -> fleet::Settings {
         let general = self.settings.timeouts;
-        // Each instance keeps its own limits; the fleet's are the widest, so that they never cut it short.
+        // Each instance enforces its own timeouts; the fleet's are the maximum, so that they never apply
+        // first.
         let all = self.settings.backends.iter();
         let all: Vec<_> = all.map(|backend| general.with(backend.timeouts)).collect();
         let widest = |of: fn(&config::TimeoutSettings) -> u64| all.iter().chain([&general]).map(of).max();
@@ -157,7 +160,7 @@ impl BackendCatalog {
         let backends = &self.settings.backends;
         let found = backends.iter().find(|backend| backend.name == *wanted);
         if found.is_none() && wanted == local::NAME {
-            // The embedded model is at hand whatever else is configured.
+            // The embedded model is available without configuration.
             let backend = serde_json::from_value(json!({"name": local::NAME, "kind": "local"}))?;
             return Ok(self.listed(&backend));
         }
@@ -165,10 +168,12 @@ impl BackendCatalog {
             let known: Vec<_> = backends.iter().map(|backend| backend.name.as_str()).collect();
             let hint = match nearest(wanted, known.iter().copied(), 1).first() {
                 Some(near) => format!("did you mean `{near}`?"),
-                None if known.is_empty() => String::from("none is configured; see `cogn config show`"),
+                None if known.is_empty() => {
+                    String::from("no back-ends are configured; see `cogn config show`")
+                }
                 None => format!("configured: {}", known.join(", ")),
             };
-            hinted(format!("no back-end is named `{wanted}` (E4001)"), hint)
+            hinted(format!("unknown back-end `{wanted}` (E4001)"), hint)
         })?;
         Ok(self.listed(backend))
     }
@@ -190,7 +195,7 @@ impl BackendCatalog {
         candidate.price = backend.price();
         candidate.inflight_max = backend.limits.inflight;
         let instances = self.instances(backend);
-        // Weights in a file answer under their own name, and not under a path of this machine.
+        // For a weights file the model name is the name in the file, not the local path.
         if let (BackendKind::Local, Ok([Instance::Other(upstream)])) = (backend.kind, instances.as_deref()) {
             candidate.model.clone_from(&upstream.backend().model);
         }
@@ -206,7 +211,7 @@ impl BackendCatalog {
         let make = match backend.kind {
             BackendKind::Scripted => {
                 let path = backend.script.as_deref();
-                let path = path.ok_or_else(|| String::from("`script` names no file"))?;
+                let path = path.ok_or_else(|| String::from("`script` is not set"))?;
                 let upstream = scripted(&backend.name, path).map_err(|error| format!("{error:#}"))?;
                 return Ok(vec![Instance::Other(upstream)]);
             }
@@ -233,7 +238,7 @@ impl BackendCatalog {
         Ok(instances.collect())
     }
 
-    /// The keys that can be had; one that is missing takes nothing from the others.
+    /// The keys that are available; a missing key is an error only if no other is available.
     fn keys(&self, backend: &Backend) -> Result<Vec<Option<SecretString>>, String> {
         let names = backend.keys();
         if names.is_empty() {
@@ -254,7 +259,7 @@ impl BackendCatalog {
 
     fn key(&self, name: &str) -> Result<SecretString, String> {
         let known = self.settings.credential(name);
-        let known = known.ok_or_else(|| format!("no credential is named `{name}`"))?;
+        let known = known.ok_or_else(|| format!("unknown credential `{name}`"))?;
         config::resolve(known)
     }
 
@@ -308,7 +313,7 @@ pub(super) fn way(settings: &Settings) -> Result<ClientOptions, String> {
         let shown = path.display();
         let unreadable = |error| format!("cannot read the certificates in {shown}: {error}");
         if fs::metadata(path).map_err(unreadable)?.len() > CA_BYTES_MAX {
-            return Err(format!("{shown} is too large to be a file of certificates"));
+            return Err(format!("{shown} is too large for a certificate file"));
         }
         ca_pem.push(fs::read(path).map_err(unreadable)?);
     }

@@ -8,7 +8,7 @@ use super::catalog::Unavailable;
 use crate::config::Backend;
 use crate::models::{self, ModelUnavailable};
 
-/// What the embedded model is called where nobody configured it.
+/// Name of the embedded model if it is not configured.
 pub(super) const NAME: &str = "local";
 
 /// The model behind a back-end of kind `local`, or why there is none.

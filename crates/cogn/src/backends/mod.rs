@@ -1,9 +1,9 @@
-//! Back-ends by name: from the configuration, or a script given on the command line. One that cannot be
-//! called is listed with its reason and never asked; the others still answer.
+//! Back-ends by name: from the configuration, or a script given on the command line. A back-end that cannot
+//! be used is listed with the reason and never called; the others are not affected.
 
+mod catalog;
 mod local;
 mod program;
-mod catalog;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ use engine::route::{HostPolicy, Policy};
 use providers::scripted::Script;
 use providers::{Client, ScriptedUpstream};
 
-pub(crate) use catalog::{Instance, ConfiguredBackend, BackendCatalog, Unavailable};
+pub(crate) use catalog::{BackendCatalog, ConfiguredBackend, Instance, Unavailable};
 
 use crate::config::{Settings, Sources};
 use crate::output::hinted;
 
-/// A back-end as it is named on the command line.
+/// A back-end given on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BackendName {
     Configured(String),
@@ -31,7 +31,7 @@ pub(crate) enum BackendName {
 }
 
 impl BackendName {
-    /// The file that it plays, if it plays one.
+    /// The script file, if it is a script.
     pub(crate) fn script(&self) -> Option<&Path> {
         match self {
             Self::Scripted(path) => Some(path),
@@ -48,20 +48,20 @@ impl FromStr for BackendName {
             Some(("scripted", path)) if !path.is_empty() => Ok(Self::Scripted(PathBuf::from(path))),
             None if !text.is_empty() => Ok(Self::Configured(String::from(text))),
             _ => Err(format!(
-                "`{text}` names no back-end; write a configured name or scripted:FILE.yaml"
+                "`{text}` is not a back-end; use a configured name or scripted:FILE.yaml"
             )),
         }
     }
 }
 
-/// A client that goes the configured way, for what is no back-end.
+/// An HTTP client with the configured proxy and certificates, for requests that do not go to a back-end.
 pub(crate) fn http_client(settings: &Settings) -> Result<Client> {
     let way = catalog::way(settings).map_err(|reason| anyhow::anyhow!(reason))?;
     Ok(Client::new(&way)?)
 }
 
-/// The fleet of a command: the named back-ends, each taking over from the one before it; or all that are
-/// configured, under the policy that is configured. Media that they answer with goes to the depot.
+/// The fleet of a command: the named back-ends in order of priority, or all configured back-ends under the
+/// configured policy. Media of their answers is stored in the depot.
 pub(crate) fn fleet(names: &[BackendName], config: Option<&Path>, depot: &Depot) -> Result<Fleet> {
     let scripts_only = names.iter().all(|name| matches!(name, BackendName::Scripted(_)));
     if !names.is_empty() && scripts_only && config.is_none() {
@@ -75,14 +75,14 @@ pub(crate) fn fleet(names: &[BackendName], config: Option<&Path>, depot: &Depot)
     fleet_of(&BackendCatalog::new(settings, depot.clone())?, names)
 }
 
-/// The same for settings that were read already.
+/// The same for settings that are already loaded.
 pub(crate) fn fleet_of(shelf: &BackendCatalog, names: &[BackendName]) -> Result<Fleet> {
     let settings = shelf.fleet_settings();
     if names.is_empty() {
         let listed = shelf.all();
         let usable = listed.iter().any(ConfiguredBackend::is_usable);
         if !usable {
-            return Err(nobody(&listed));
+            return Err(no_usable_backend(&listed));
         }
         let members = listed.into_iter().flat_map(ConfiguredBackend::into_members);
         let host = shelf.settings().routing.host()?;
@@ -92,7 +92,7 @@ pub(crate) fn fleet_of(shelf: &BackendCatalog, names: &[BackendName]) -> Result<
     for (place, name) in (0..).zip(names) {
         for mut member in named(shelf, name)? {
             member.candidate.priority = -place;
-            // Whoever names a back-end wants it, also one that takes no work by itself.
+            // A back-end that is named explicitly is used even if its weight is 0.
             member.candidate.weight = member.candidate.weight.max(1);
             members.push(member);
         }
@@ -116,14 +116,14 @@ fn named(shelf: &BackendCatalog, name: &BackendName) -> Result<Vec<Member>> {
         Err(Unavailable { reason, hint }) => Err(hinted(
             format!("back-end `{wanted}` is unavailable (E4001): {reason}"),
             hint.as_deref()
-                .unwrap_or("`cogn config show --explain` tells where it is configured"),
+                .unwrap_or("`cogn config show --explain` shows where it is configured"),
         )),
         Ok(_) => Ok(listed.into_members()),
     }
 }
 
-/// The error of a fleet in which nobody can be asked.
-fn nobody(listed: &[ConfiguredBackend]) -> anyhow::Error {
+/// The error of a fleet without a usable back-end.
+fn no_usable_backend(listed: &[ConfiguredBackend]) -> anyhow::Error {
     let reasons = listed.iter().filter_map(|listed| match &listed.instances {
         Err(Unavailable { reason, .. }) => Some(format!("{}: {reason}", listed.candidate.name)),
         Ok(_) => None,
@@ -135,7 +135,7 @@ fn nobody(listed: &[ConfiguredBackend]) -> anyhow::Error {
     });
     let hint = hints.next_back().unwrap_or_else(|| {
         String::from(
-            "set OPENAI_API_KEY or another vendor's key, write [[backends]] into cogn.toml, or use \
+            "set OPENAI_API_KEY or another vendor's key, add [[backends]] to cogn.toml, or use \
              --backend scripted:FILE.yaml",
         )
     });
@@ -143,7 +143,7 @@ fn nobody(listed: &[ConfiguredBackend]) -> anyhow::Error {
         true => String::from("none is configured"),
         false => reasons.join("; "),
     };
-    hinted(format!("no back-end to ask (E4001): {why}"), hint)
+    hinted(format!("no usable back-end (E4001): {why}"), hint)
 }
 
 pub(crate) fn scripted(name: &str, path: &Path) -> Result<Arc<dyn Upstream>> {

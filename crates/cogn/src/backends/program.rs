@@ -1,4 +1,5 @@
-//! A program as a back-end of the configuration: found on this machine, or unavailable with the way to get it.
+//! A program as a back-end of the configuration: found on this machine, or unavailable with a hint how to
+//! install it.
 
 use std::env;
 use std::os::unix::fs::PermissionsExt;
@@ -13,10 +14,10 @@ use providers::command::MemoryLimit;
 use super::catalog::{Instance, Unavailable};
 use crate::config::{Backend, Preset};
 
-/// What holds a program to a bound on its memory.
+/// The program that sets the memory limit of another one.
 const LAUNCHER: &str = "prlimit";
 
-/// A program that is here, and how to tell whether everything that it needs is.
+/// A program that was found, and the preset whose check tests whether its dependencies are installed.
 #[derive(Clone, Debug)]
 pub(crate) struct InstalledProgram {
     pub(crate) command: CommandUpstream,
@@ -24,17 +25,14 @@ pub(crate) struct InstalledProgram {
 }
 
 impl InstalledProgram {
-    /// Why it would fail, if a trial says so. Only recipes know how to try.
+    /// Runs the check of the preset; a program without a preset is not tested.
     pub(crate) async fn trial(&self) -> Result<(), Unavailable> {
         let Some(recipe) = self.recipe else { return Ok(()) };
         self.command
             .probe(&recipe.check)
             .await
             .map_err(|error| Unavailable {
-                reason: format!(
-                    "something that {} needs is missing: {}",
-                    recipe.name, error.message
-                ),
+                reason: format!("a dependency of {} is missing: {}", recipe.name, error.message),
                 hint: Some(recipe.install.clone()),
             })
     }
@@ -50,16 +48,16 @@ pub(super) fn open(backend: &Backend, total_ms: u64, depot: &Depot) -> Result<In
     }
     let called = program.called();
     options.program = find(Path::new(called)).ok_or_else(|| Unavailable {
-        reason: format!("the program `{called}` is not on this machine (E4001)"),
+        reason: format!("program `{called}` not found (E4001)"),
         hint: Some(recipe.map_or_else(
-            || String::from("install it, or write its whole path"),
+            || String::from("install it, or set its absolute path"),
             |recipe| recipe.install.clone(),
         )),
     })?;
     if let Some(bytes) = program.memory_bytes_max {
         let launcher = find(Path::new(LAUNCHER)).ok_or_else(|| Unavailable {
-            reason: format!("`memory_bytes_max` needs `{LAUNCHER}`, which is not on this machine (E4001)"),
-            hint: Some(String::from("install util-linux, or take the bound away")),
+            reason: format!("`memory_bytes_max` needs `{LAUNCHER}`, which was not found (E4001)"),
+            hint: Some(String::from("install util-linux, or remove `memory_bytes_max`")),
         })?;
         options.memory = Some(MemoryLimit { launcher, bytes });
     }
@@ -72,7 +70,7 @@ pub(super) fn open(backend: &Backend, total_ms: u64, depot: &Depot) -> Result<In
     Ok(Instance::Program(InstalledProgram { command, recipe }))
 }
 
-/// A path as it is; a name in the folders of `PATH`.
+/// Returns a path unchanged; searches a name in the folders of `PATH`.
 fn find(program: &Path) -> Option<PathBuf> {
     let executable = |path: &PathBuf| {
         let facts = path.metadata();

@@ -1,4 +1,4 @@
-//! `cogn check`: what a module would make of a reply, without asking any model.
+//! `cogn check`: checks a saved reply against a module without calling a model.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,26 +12,26 @@ use module::{Envelope, Module, Severity, limits, stream};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
+use crate::human_output::{print_data, print_findings, print_verdict};
 use crate::modules::{Search, read_folder};
 use crate::output::{Output, hinted};
-use crate::human_output::{print_data, print_findings, print_verdict};
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// A module by name or folder.
+    /// The module: a name or a folder.
     module: String,
-    /// The file that holds the reply; `-`, or nothing, reads standard input.
+    /// The file with the reply; `-` or no file reads standard input.
     reply: Option<PathBuf>,
-    /// The reply is a recorded stream: one chunk per line, or server-sent events.
+    /// Read the reply as a recorded stream: one chunk per line, or server-sent events.
     #[arg(long)]
     chunks: bool,
-    /// The profile of the envelope that is printed: 2.2, 2.5 or cep-2.2.
+    /// The profile of the printed envelope: 2.2, 2.5 or cep-2.2.
     #[arg(long, value_name = "PROFILE", default_value = "2.5", value_parser = profile)]
     envelope: Profile,
 }
 
 fn profile(text: &str) -> Result<Profile, String> {
-    Profile::find(text).ok_or_else(|| String::from("there are 2.2, 2.5 and cep-2.2"))
+    Profile::find(text).ok_or_else(|| String::from("must be 2.2, 2.5 or cep-2.2"))
 }
 
 impl Check {
@@ -62,7 +62,7 @@ impl Check {
         Ok(if kept { Exit::Success } else { Exit::Failure })
     }
 
-    /// One byte more than is ever parsed, so that the machine itself can say that it is too much.
+    /// Reads one byte more than the limit, so that the check of the reply reports the excess.
     fn read_reply(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let max = limits::REPLY_BYTES_MAX as u64 + 1;
@@ -81,7 +81,7 @@ impl Check {
     }
 }
 
-/// The module, or what keeps it from being one.
+/// Loads the module, or prints its diagnostics and fails.
 fn open(name: &str, search: &Search, output: &Output) -> Result<Module> {
     let found = search.find(name)?;
     let loaded = check_runnable(&read_folder(&found.path)?);
@@ -96,7 +96,7 @@ fn open(name: &str, search: &Search, output: &Output) -> Result<Module> {
                 let rule = diagnostic.rule.code();
                 output.note(format!("{severity}[{rule}]: {}{place}", diagnostic.message));
             }
-            let hint = format!("`cogn validate {name}` shows every problem in its place");
+            let hint = format!("`cogn validate {name}` shows every problem with its position");
             Err(hinted(format!("the module `{name}` does not load"), hint))
         }
     }

@@ -1,4 +1,4 @@
-//! `cogn completions`: what a shell needs to complete our commands.
+//! `cogn completions`: the completion script of a shell.
 
 use std::io::Write;
 
@@ -10,15 +10,15 @@ use crate::cli::{Cli, called_as};
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Print a script that completes commands and flags; see the manual of your shell for where it goes.
+/// Print a script that completes commands and flags; see the manual of your shell for where to install it.
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// The shell to write for.
+    /// The shell that will run the script.
     shell: Shell,
 }
 
 impl Completions {
-    /// For the name we were called by, since a shell completes names, not programs.
+    /// Uses the name that the program was started as, because a shell completes names.
     pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
         let mut script = Vec::new();
         generate(self.shell, &mut Cli::command(), called_as(), &mut script);

@@ -1,4 +1,4 @@
-//! `cogn compose`: what a module is made of, followed to the end, as a picture.
+//! `cogn compose`: the composition of a module, with all its dependencies, as a graph.
 
 use std::sync::Arc;
 
@@ -6,33 +6,33 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use module::compose::build;
 
-use crate::graph::{self, CompositionGraph};
 use crate::exit::Exit;
+use crate::graph::{self, CompositionGraph};
 use crate::modules::{Library, Search};
 use crate::output::Output;
 use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct Compose {
-    /// The module: a name or the path of a folder.
+    /// The module: a name or a folder.
     module: String,
-    /// Draw the graph; this is what the command does anyway.
+    /// Draw the graph (default).
     #[arg(long)]
     graph: bool,
-    /// How it is drawn; --json is short for json.
+    /// The output format; --json is the same as --format json.
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<GraphFormat>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum GraphFormat {
-    /// Lines for a terminal.
+    /// A tree for a terminal.
     Tree,
     /// A flowchart for Markdown pages.
     Mermaid,
-    /// For Graphviz.
+    /// A graph for Graphviz.
     Dot,
-    /// For machines.
+    /// JSON.
     Json,
 }
 
@@ -43,10 +43,11 @@ impl Compose {
         let library = Library::around(search, &found.path);
         let graph = build(&root, &|name| library.find(name));
         let drawing = CompositionGraph::of(&graph);
-        match self
-            .format
-            .unwrap_or(if output.json { GraphFormat::Json } else { GraphFormat::Tree })
-        {
+        match self.format.unwrap_or(if output.json {
+            GraphFormat::Json
+        } else {
+            GraphFormat::Tree
+        }) {
             GraphFormat::Tree => output.line(graph::tree(&drawing).trim_end())?,
             GraphFormat::Mermaid => output.line(graph::mermaid(&drawing).trim_end())?,
             GraphFormat::Dot => output.line(graph::dot(&drawing).trim_end())?,

@@ -1,4 +1,4 @@
-//! `cogn config`: what is in force, where it came from, and what is wrong with it.
+//! `cogn config`: the effective configuration, the origin of each value, and its problems.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Config {
-    /// Use this file in place of the project's cogn.toml.
+    /// Use this file instead of the project's cogn.toml.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -22,13 +22,13 @@ pub(crate) struct Config {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print the configuration in force.
+    /// Print the effective configuration.
     Show {
-        /// Tell for each value where it came from.
+        /// Show the origin of each value.
         #[arg(long)]
         explain: bool,
     },
-    /// Say what is wrong with the configuration, and where.
+    /// Report the problems of the configuration, with their origin.
     Check,
     /// Print the JSON Schema of cogn.toml, for editors.
     Schema,
@@ -85,7 +85,7 @@ fn check(merged: &Merged, output: &Output) -> Result<Exit> {
             output.line(problem_text(problem))?;
         }
         if problems.is_empty() {
-            output.note("the configuration is good");
+            output.note("the configuration is valid");
         }
     }
     Ok(if problems.is_empty() {

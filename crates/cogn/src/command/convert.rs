@@ -1,4 +1,4 @@
-//! `cogn convert`: a document or a stream from one dialect into another, with a list of what was lost.
+//! `cogn convert`: converts a document or a stream from one dialect to another and lists the losses.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, ValueEnum};
 use ir::media::ForeignIds;
-use ir::{Dialect, Event, Fold, Ledger, Loss, Component, Response, ResponsePayload};
+use ir::{Component, Dialect, Event, Fold, Ledger, Loss, Response, ResponsePayload};
 use serde_json::Value;
-use wire::media::{Locality, ConversionContext};
+use wire::media::{ConversionContext, Locality};
 use wire::{Decoder, Encoder, document, media, messages};
 
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// How much of a document is read. Streams have no limit; their events do.
+/// Size limit of a document. Streams are not limited, but their events are.
 const DOCUMENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 const PIECE_BYTES: usize = 64 * 1024;
 
@@ -27,18 +27,18 @@ pub(crate) struct Convert {
     /// The dialect of the output.
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
     to: Dialect,
-    /// What the input is.
+    /// The kind of the input.
     #[arg(long, value_enum, default_value_t = Kind::Request)]
     kind: Kind,
-    /// The file to read; `-` or nothing reads standard input.
+    /// The file to read; `-` or no file reads standard input.
     file: Option<PathBuf>,
-    /// Write the list of losses into this file instead of standard error.
+    /// Write the list of losses to this file instead of standard error.
     #[arg(long, value_name = "FILE")]
     losses: Option<PathBuf>,
     /// Exit with 1 if anything is lost.
     #[arg(long)]
     strict: bool,
-    /// Turn a stream into the whole answer.
+    /// Assemble a stream into one response.
     #[arg(long)]
     fold: bool,
 }
@@ -71,7 +71,11 @@ impl Convert {
         let losses: Vec<Loss> = ledger.losses().map(Loss::from).collect();
         self.report(&losses, output)?;
         let refused = self.strict && !losses.is_empty();
-        Ok(if failed || refused { Exit::Failure } else { Exit::Success })
+        Ok(if failed || refused {
+            Exit::Failure
+        } else {
+            Exit::Success
+        })
     }
 
     fn request(&self, output: &Output, ledger: &mut Ledger) -> Result<bool> {
@@ -80,7 +84,7 @@ impl Convert {
         Ok(false)
     }
 
-    /// An answer that is an error stays one, and the exit code says so.
+    /// A response with an error is converted too; the exit code reports the error.
     fn response(&self, output: &Output, ledger: &mut Ledger) -> Result<bool> {
         let response = document::decode_response(self.from, self.read()?)?;
         output.json(&document::encode_response(self.to, &response, ledger)?)?;
@@ -101,7 +105,7 @@ impl Convert {
         Ok(false)
     }
 
-    /// One piece of media or a list of them.
+    /// One media object or a list of them.
     fn media(&self, output: &Output, ledger: &mut Ledger) -> Result<bool> {
         let aliases = ForeignIds::default();
         let mut one = |value: Value| media::convert(self.from, self.to, value, &here(&aliases), ledger);
@@ -192,7 +196,8 @@ impl Convert {
     }
 }
 
-/// Files are local to whoever runs the command. There is no store, so what needs one is refused.
+/// Local files are accepted, because the user runs the command. There is no media store; media that needs one
+/// is rejected.
 fn here(aliases: &ForeignIds) -> ConversionContext<'_> {
     ConversionContext {
         place: Locality::Local,
@@ -200,7 +205,7 @@ fn here(aliases: &ForeignIds) -> ConversionContext<'_> {
     }
 }
 
-/// Writes out what has gathered. A reader that has left is no failure.
+/// Writes and clears the buffered bytes. A closed pipe is not a failure.
 fn write(output: &Output, bytes: &mut Vec<u8>) -> Result<()> {
     let mut stdout = output.stdout();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {

@@ -1,4 +1,4 @@
-//! `cogn explain`: what a code means and what to do about it.
+//! `cogn explain`: the meaning of a code and how to fix its cause.
 
 use std::io::Write;
 
@@ -13,16 +13,16 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::near::nearest;
 use crate::output::{Output, hinted};
-use crate::{markdown, error_pages};
+use crate::{error_pages, markdown};
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// An error, warning or diagnostic by number or name: E1000, PARSE_ERROR, M3005, remote-reference.
-    /// Without it, all are listed.
+    /// An error, warning or diagnostic code, by number or name: E1000, PARSE_ERROR, M3005, remote-reference.
+    /// Default: list all codes.
     code: Option<String>,
 }
 
-/// One code of any registry, as `--json` shows it.
+/// One code of any registry, as printed by `--json`.
 #[derive(Debug, Serialize)]
 struct ExplainedCode {
     code: &'static str,
@@ -36,7 +36,7 @@ struct ExplainedCode {
     #[serde(skip_serializing_if = "Option::is_none")]
     suggestion: Option<&'static str>,
     severity: &'static str,
-    /// The whole page in markdown; left out in the list.
+    /// The page in Markdown; omitted in the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<&'static str>,
 }
@@ -82,33 +82,32 @@ fn entries() -> impl Iterator<Item = ExplainedCode> {
     Code::all().map(of_code).chain(Rule::all().map(of_rule))
 }
 
-/// Numbers and names in any case, with hyphens or underscores, and the spellings from before numbers.
+/// Finds a code by number or name, in any case, with hyphens or underscores, or by an old name.
 fn find(text: &str) -> Option<ExplainedCode> {
     let text = text.trim();
-    let shouted = text.to_uppercase().replace('-', "_");
-    let whispered = text.to_lowercase().replace('_', "-");
-    let warning = || Code::all().find(|code| code.name() == shouted);
-    Code::find(&shouted).or_else(warning).map(of_code).or_else(|| {
-        Rule::find(&shouted)
-            .or_else(|| Rule::find(&whispered))
-            .map(of_rule)
-    })
+    let upper = text.to_uppercase().replace('-', "_");
+    let lower = text.to_lowercase().replace('_', "-");
+    let warning = || Code::all().find(|code| code.name() == upper);
+    Code::find(&upper)
+        .or_else(warning)
+        .map(of_code)
+        .or_else(|| Rule::find(&upper).or_else(|| Rule::find(&lower)).map(of_rule))
 }
 
 fn unknown(text: &str) -> anyhow::Error {
     if is_module_specific(text) {
         let hint = "codes from E5000 on belong to modules; see `error_codes` in the module's manifest";
-        return hinted(format!("{text} is not one of our codes"), hint);
+        return hinted(format!("{text} is defined by a module, not by cogn"), hint);
     }
     let all: Vec<_> = entries().collect();
     let words = all.iter().flat_map(|entry| [entry.code, entry.name]);
     let near = nearest(text, words, 3);
     let hint = if near.is_empty() {
-        String::from("`cogn explain` without a code lists all")
+        String::from("`cogn explain` without a code lists all codes")
     } else {
-        format!("did you mean {}? `cogn explain` lists all", near.join(", "))
+        format!("did you mean {}? `cogn explain` lists all codes", near.join(", "))
     };
-    hinted(format!("no code `{text}`"), hint)
+    hinted(format!("unknown code `{text}`"), hint)
 }
 
 fn of_code(code: Code) -> ExplainedCode {

@@ -1,5 +1,5 @@
-//! `cogn gate`: saved envelopes held against the rules that runs are held to. What passes goes on, what
-//! does not waits for a person.
+//! `cogn gate`: checks saved envelopes against the gate rules of runs. Envelopes that pass are printed; the
+//! others are listed for review.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use engine::gate::{Gates, GateRule};
+use engine::gate::{GateRule, Gates};
 use module::envelope::Risk;
 use serde_json::{Value, json};
 
@@ -15,27 +15,27 @@ use crate::exit::Exit;
 use crate::output::{Output, hinted};
 use crate::{atomic_file, gates};
 
-/// Longest file that is read.
+/// Size limit of a file.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Gate {
-    /// Files with envelopes: one, a list of them, or one per line; `-` or nothing reads standard input.
+    /// Files with envelopes: one envelope, a list, or one per line; `-` or no file reads standard input.
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The least confidence that passes, in place of the configured one.
+    /// The minimum confidence to pass; overrides the configured one.
     #[arg(long, value_name = "NUMBER")]
     min_confidence: Option<f64>,
-    /// The highest risk that passes, in place of the configured one.
+    /// The maximum risk to pass; overrides the configured one.
     #[arg(long, value_enum, value_name = "RISK")]
     max_risk: Option<RiskLevel>,
-    /// Take the rule that is configured for this module.
+    /// Use the rule that is configured for this module.
     #[arg(long, value_name = "NAME")]
     module: Option<String>,
-    /// Write those that do not pass into this file, one per line, with the reasons.
+    /// Write the envelopes that do not pass to this file, one per line, with the reasons.
     #[arg(long, value_name = "FILE")]
     review: Option<PathBuf>,
-    /// Use this file in place of the project's cogn.toml.
+    /// Use this file instead of the project's cogn.toml.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -59,11 +59,11 @@ impl RiskLevel {
     }
 }
 
-/// One envelope and where it came from.
+/// One envelope and its source.
 struct Saved {
     source: String,
     line: Option<usize>,
-    /// As it was read; an envelope may stand inside a record of a batch.
+    /// The record as read; in the output of a batch the envelope is a field of it.
     record: Value,
 }
 
@@ -118,13 +118,17 @@ impl Gate {
             }
             output.note(format!("{} passed, {} need review", passed.len(), held.len()));
         }
-        Ok(if held.is_empty() { Exit::Success } else { Exit::Failure })
+        Ok(if held.is_empty() {
+            Exit::Success
+        } else {
+            Exit::Failure
+        })
     }
 
     fn rule(&self) -> Result<GateRule> {
         if let Some(confidence) = self.min_confidence.filter(|given| !(0.0..=1.0).contains(given)) {
             return Err(hinted(
-                format!("{confidence} is no confidence"),
+                format!("{confidence} is not a valid confidence"),
                 "write a number from 0 to 1",
             ));
         }
@@ -140,8 +144,8 @@ impl Gate {
         rule.min_confidence = self.min_confidence.or(rule.min_confidence);
         rule.max_risk = self.max_risk.map(RiskLevel::risk).or(rule.max_risk);
         if rule.min_confidence.is_none() && rule.max_risk.is_none() {
-            let hint = "write [gate] into cogn.toml, or use --min-confidence and --max-risk";
-            return Err(hinted("no rule says who passes", hint));
+            let hint = "add [gate] to cogn.toml, or use --min-confidence and --max-risk";
+            return Err(hinted("no gate rule is configured", hint));
         }
         Ok(rule)
     }

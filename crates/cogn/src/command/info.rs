@@ -1,4 +1,4 @@
-//! `cogn info MODULE`: everything that follows from a module's files, defaults included.
+//! `cogn info MODULE`: the properties of a module, defaults included.
 
 use anyhow::Result;
 use clap::Args;
@@ -13,7 +13,7 @@ use crate::output::{Output, hinted};
 
 #[derive(Debug, Args)]
 pub(crate) struct Info {
-    /// Name or folder of a module.
+    /// The module: a name or a folder.
     #[arg(value_name = "MODULE")]
     name: String,
 }
@@ -24,9 +24,9 @@ impl Info {
         let files = read_folder(&found.path)?;
         let loaded = check(&files, Strict::Standard);
         let Some(module) = loaded.module else {
-            let hint = format!("`cogn validate {}` says what is wrong", self.name);
+            let hint = format!("`cogn validate {}` shows the problems", self.name);
             return Err(hinted(
-                format!("{} cannot be read as a module", found.path.display()),
+                format!("{} cannot be loaded as a module", found.path.display()),
                 hint,
             ));
         };
@@ -92,7 +92,7 @@ fn schema(module: &Module) -> Value {
     Value::Object(sections)
 }
 
-/// Facts as indented lines; what is empty is left out.
+/// Prints properties as indented lines; empty values are omitted.
 fn show(text: &mut String, facts: &Value, depth: usize) {
     let Value::Object(map) = facts else { return };
     for (key, value) in map {

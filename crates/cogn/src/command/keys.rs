@@ -1,5 +1,5 @@
-//! `cogn keys`: who may call a server. Keys stand in the server's own journal, so that one file holds
-//! everything; a running server takes changes up within a second.
+//! `cogn keys`: the API keys of a server. Keys are stored in the journal of the server, so that all its state
+//! is in one file; a running server applies changes within a second.
 
 use std::path::PathBuf;
 
@@ -13,16 +13,16 @@ use tenancy::key::KeyStatus;
 use tenancy::limit::Rate;
 use tenancy::{AllowList, Key, KeyError, KeyId, NewKey, Scope, Secret, Tenant};
 
-use crate::server_setup;
 use crate::clock::date;
 use crate::duration::Duration;
 use crate::exit::Exit;
 use crate::output::{Output, hinted};
+use crate::server_setup;
 use crate::wiring::{self, SystemClock};
 
 #[derive(Debug, Args)]
 pub(crate) struct Keys {
-    /// The server's journal, which holds the keys.
+    /// The journal file of the server, which contains the keys.
     #[arg(long, global = true, value_name = "FILE")]
     journal: Option<PathBuf>,
     #[command(subcommand)]
@@ -31,44 +31,44 @@ pub(crate) struct Keys {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Make a key and show it, this once.
+    /// Create a key and print it; it cannot be shown again.
     Create(Create),
     /// List the keys, without their secrets.
     List {
-        /// Only this tenant's.
+        /// Only the keys of this tenant.
         #[arg(long, value_name = "NAME")]
         tenant: Option<String>,
     },
-    /// End a key for good.
+    /// Revoke a key permanently.
     Revoke {
-        /// The key's id, as `list` shows it.
+        /// The id of the key, as printed by `list`.
         id: KeyId,
     },
 }
 
 #[derive(Debug, Args)]
 struct Create {
-    /// What the key is for; for people.
+    /// A name that describes the purpose of the key.
     name: String,
-    /// Whose runs it makes and sees.
+    /// The tenant whose runs the key can create and read.
     #[arg(long, value_name = "NAME", default_value = "local")]
     tenant: String,
-    /// What it may do: execute, read, review, usage. May be given several times.
+    /// A scope of the key: execute, read, review, usage. May be given several times.
     #[arg(long, value_name = "SCOPE", default_values_t = [Scope::Execute, Scope::Read])]
     scope: Vec<Scope>,
-    /// When it stops working, counted from now: 12h, 30d.
+    /// Time until the key expires: 12h, 30d.
     #[arg(long, value_name = "TIME")]
     expires: Option<Duration>,
-    /// Only this module may be run; may be given several times.
+    /// Restrict the key to this module; may be given several times.
     #[arg(long = "module", value_name = "NAME")]
     only_module: Vec<String>,
-    /// Only this model may answer; may be given several times.
+    /// Restrict the key to this model; may be given several times.
     #[arg(long = "model", value_name = "NAME")]
     only_model: Vec<String>,
-    /// Most requests in a time: 60/m, 5/s, 1000/h.
+    /// Rate limit of requests: 60/m, 5/s, 1000/h.
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
-    /// Most runs at a time.
+    /// Limit of concurrent runs.
     #[arg(long, value_name = "COUNT")]
     concurrency: Option<u32>,
 }
@@ -104,14 +104,11 @@ impl Create {
             expires_at_ms: self.expires.map(|time| now_ms.saturating_add(time.as_millis())),
         };
         if let Some(problem) = new.problem(now_ms) {
-            return Err(hinted(
-                problem,
-                "`cogn keys create --help` tells what a key can be",
-            ));
+            return Err(hinted(problem, "see `cogn keys create --help`"));
         }
         let (mut id, mut bits) = ([0; 6], [0; 32]);
         for bytes in [&mut id[..], &mut bits[..]] {
-            getrandom::fill(bytes).context("the operating system gives no randomness")?;
+            getrandom::fill(bytes).context("cannot read random bytes from the operating system")?;
         }
         let secret = Secret::from_random(id, bits);
         let key = new.into_key(&secret, now_ms);
@@ -139,7 +136,7 @@ async fn list(keys: &impl tenancy::KeyStore, tenant: Option<&str>, output: &Outp
         return Ok(Exit::Success);
     }
     if keys.is_empty() {
-        output.note("There are no keys; `cogn keys create NAME` makes one.");
+        output.note("No keys found; create one with `cogn keys create NAME`.");
     }
     for key in &keys {
         output.line(row(key, now_ms))?;
@@ -152,10 +149,7 @@ async fn revoke(keys: &impl tenancy::KeyStore, id: &KeyId, output: &Output) -> R
     let key = match keys.revoke(id, now_ms).await {
         Ok(key) => key,
         Err(error @ KeyError::Unknown(_)) => {
-            return Err(hinted(
-                error.to_string(),
-                "`cogn keys list` shows those there are",
-            ));
+            return Err(hinted(error.to_string(), "`cogn keys list` lists all keys"));
         }
         Err(error) => return Err(error.into()),
     };

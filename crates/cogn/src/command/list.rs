@@ -1,4 +1,4 @@
-//! `cogn list`: every module that can be found, in search order. One that is broken is listed as such.
+//! `cogn list`: all modules found, in search order. Invalid modules are marked as broken.
 
 use anyhow::Result;
 use clap::Args;
@@ -7,13 +7,13 @@ use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::modules::{Found, Search, read_folder, check_all};
+use crate::modules::{Found, Search, check_all, read_folder};
 use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct List {}
 
-/// What is shown of a module.
+/// A line of the list.
 struct ModuleRow {
     found: Found,
     facts: Option<ModuleDetails>,

@@ -1,4 +1,4 @@
-//! `cogn man`: the manual in the form of `man`.
+//! `cogn man`: manual pages.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// Write one page for each command into this folder, which is made if need be.
+    /// Write one page per command to this folder; it is created if it does not exist.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -27,10 +27,10 @@ impl Man {
             output.stdout().write_all(&page).ok();
             return Ok(Exit::Success);
         };
-        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
         clap_mangen::generate_to(Cli::command(), dir)
-            .with_context(|| format!("cannot write manual pages into {}", dir.display()))?;
-        output.note(format!("wrote the manual pages into {}", dir.display()));
+            .with_context(|| format!("cannot write manual pages to {}", dir.display()))?;
+        output.note(format!("wrote the manual pages to {}", dir.display()));
         Ok(Exit::Success)
     }
 }

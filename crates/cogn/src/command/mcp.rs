@@ -1,5 +1,5 @@
-//! `cogn mcp`: the modules as tools of the MCP host that started this process. Standard output carries the
-//! protocol and nothing else; what there is to say to people goes to standard error.
+//! `cogn mcp`: the modules as tools of the MCP host that started this process. Standard output carries only
+//! the protocol; logs go to standard error.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,18 +26,18 @@ use crate::modules::Search;
 use crate::output::Output;
 use crate::wiring::{self, LoadedModules, SystemClock};
 
-/// How long a run is remembered once it has ended: nobody comes back for it.
+/// Retention of ended runs. Short, because they are not resumed after the host got the result.
 const KEEP_MS: u64 = 60_000;
-/// How much is remembered of all of them.
+/// Size limit of all retained runs.
 const KEEP_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
-    /// Who is asked: a name from the configuration, or scripted:FILE.yaml. Given several times, the next
-    /// one takes over when one fails.
+    /// The back-end to call: a name from the configuration, or scripted:FILE.yaml. May be given several
+    /// times; if one fails, the next one is called.
     #[arg(long, value_name = "BACKEND")]
     backend: Vec<BackendName>,
-    /// Use this file in place of the project's cogn.toml.
+    /// Use this file instead of the project's cogn.toml.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -64,14 +64,14 @@ impl Mcp {
             clock,
         };
         let runtime = wiring::server_runtime()?;
-        let spoken = runtime.block_on(self.speak(search, settings, (ports, folders, desk), janitor));
-        // Reading standard input cannot be interrupted, and nobody waits for what it would still give.
+        let served = runtime.block_on(self.serve_host(search, settings, (ports, folders, desk), janitor));
+        // A blocking read of standard input cannot be interrupted, so the runtime does not wait for it.
         runtime.shutdown_background();
-        spoken.context("the host cannot be spoken with")?;
+        served.context("the connection to the MCP host failed")?;
         Ok(Exit::Success)
     }
 
-    async fn speak(
+    async fn serve_host(
         self,
         search: &Search,
         settings: Settings,
@@ -80,7 +80,7 @@ impl Mcp {
     ) -> io::Result<()> {
         let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(desk);
         let engine = Arc::new(engine);
-        // Nobody listens there; what is said about addresses has nothing to hold on to.
+        // There is no listener; settings that depend on the listen address have no effect.
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let gateway = Gateway::new(engine.clone(), settings.gateway(nowhere));
         let gateway = gateway.with_capacity(settings.limits.capacity());
@@ -100,7 +100,7 @@ impl Mcp {
         let talk = gateway::speak_mcp(gateway, pipe(&io::stdin())?, pipe(&io::stdout())?, stop.clone());
         let mut talk = std::pin::pin!(talk);
         tokio::select! {
-            spoken = &mut talk => return spoken,
+            served = &mut talk => return served,
             () = reload.watch(Duration::from_millis(settings.server.reload_ms)) => {}
             () = janitor.run(stop.clone()) => {}
             () = stop_signal() => {}
@@ -110,8 +110,7 @@ impl Mcp {
     }
 }
 
-/// A standard stream, to be read or written without waiting. Handed over whole, so that no buffer of the
-/// library stands between the host and the protocol.
+/// A standard stream as an asynchronous file, without the buffer of the standard library.
 #[cfg(unix)]
 fn pipe(stream: &impl std::os::fd::AsFd) -> io::Result<tokio::fs::File> {
     let own = stream.as_fd().try_clone_to_owned()?;

@@ -1,5 +1,5 @@
-//! `cogn migrate`: modules in a newer format. The plan is made by the library; here it is shown, carried
-//! out on disk, and summed up. One module that cannot be migrated does not keep the others back.
+//! `cogn migrate`: converts modules to a newer format. The crate `module` computes the plan; this file prints
+//! it, executes it on disk and prints a summary. A module that cannot be migrated does not stop the others.
 
 use std::env;
 use std::fs;
@@ -8,35 +8,35 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use module::migrate::{Decision, Plan, MigrateError, DecisionLevel, diff, plan};
+use module::migrate::{Decision, DecisionLevel, MigrateError, Plan, diff, plan};
 use module::{Diagnostic, FileMap, Format, Severity, Strict, check};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use crate::clock;
 use crate::exit::Exit;
-use crate::modules::{Backup, Replacement, Search, recover, interrupted, read_folder, replace};
+use crate::modules::{Backup, Replacement, Search, interrupted, read_folder, recover, replace};
 use crate::output::{Output, hinted};
 
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {
-    /// Names or folders of modules.
+    /// The modules: names or folders.
     #[arg(
         value_name = "MODULE",
         required_unless_present = "all",
         conflicts_with = "all"
     )]
     names: Vec<String>,
-    /// Migrate every module that can be found.
+    /// Migrate all modules found.
     #[arg(short, long)]
     all: bool,
-    /// The format to arrive at: 2.2 or 2.5.
+    /// The target format: 2.2 or 2.5.
     #[arg(long, value_name = "FORMAT", default_value = "2.2", value_parser = target)]
     to: Format,
-    /// Show what would change as a diff, and write nothing.
+    /// Print the changes as a diff and write nothing.
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Delete the old folder once the new one stands, instead of keeping it.
+    /// Delete the old folder instead of keeping it as a backup.
     #[arg(long)]
     no_backup: bool,
 }
@@ -45,11 +45,11 @@ fn target(text: &str) -> Result<Format, String> {
     match text.strip_prefix('v').unwrap_or(text) {
         "2.2" => Ok(Format::V2_2),
         "2.5" => Ok(Format::V2_5),
-        _ => Err(String::from("a module can become 2.2 or 2.5")),
+        _ => Err(String::from("must be 2.2 or 2.5")),
     }
 }
 
-/// What came of one module.
+/// The result of one module.
 #[derive(Debug)]
 struct Outcome {
     name: String,
@@ -59,14 +59,14 @@ struct Outcome {
 
 #[derive(Debug)]
 enum MigrateStatus {
-    /// It was, or would be, rewritten; or there was nothing to do.
+    /// Rewritten, or would be with `--dry-run`, or already in the target format.
     Planned {
         before: FileMap,
         plan: Plan,
         remaining: Vec<Diagnostic>,
         backup: Option<PathBuf>,
-        /// The caller's working folder was inside the module, and moved away with the old folder.
-        stands_in_old: bool,
+        /// The working folder of the process was inside the module and was moved with the old folder.
+        cwd_in_old: bool,
     },
     Refused(MigrateError),
 }
@@ -106,7 +106,7 @@ impl Migrate {
         Ok(found.into_iter().map(|found| (found.name, found.path)).collect())
     }
 
-    /// Clears up after migrations that were killed, wherever this one is going to look.
+    /// Recovers migrations that were killed, in all folders that this command searches.
     fn heal(&self, search: &Search, output: &Output) {
         let literal = self.names.iter().map(|name| parent(Path::new(name)));
         let folders: Vec<PathBuf> = search.roots().iter().cloned().chain(literal).collect();
@@ -115,7 +115,7 @@ impl Migrate {
                 match recover(&folder, &name) {
                     Ok(done) => done.iter().for_each(|line| output.note(line)),
                     Err(error) => output.note(format!(
-                        "{name}: cannot clear up in {}: {error}",
+                        "{name}: cannot recover the interrupted migration in {}: {error}",
                         folder.display()
                     )),
                 }
@@ -133,8 +133,7 @@ impl Migrate {
         let remaining = remaining(&plan);
         let mut backup = None;
         let here = env::current_dir().and_then(fs::canonicalize);
-        let stands_in_old =
-            here.is_ok_and(|here| here.starts_with(&real)) && !self.dry_run && !plan.is_empty();
+        let cwd_in_old = here.is_ok_and(|here| here.starts_with(&real)) && !self.dry_run && !plan.is_empty();
         if !self.dry_run && !plan.is_empty() {
             backup = replace(&Replacement {
                 path: &real,
@@ -153,7 +152,7 @@ impl Migrate {
             plan,
             remaining,
             backup,
-            stands_in_old,
+            cwd_in_old,
         })
     }
 
@@ -170,7 +169,7 @@ impl Migrate {
                 plan,
                 remaining,
                 backup,
-                stands_in_old,
+                cwd_in_old,
             }) => {
                 if self.dry_run {
                     for difference in diff(before, &plan.files) {
@@ -180,10 +179,11 @@ impl Migrate {
                     }
                 }
                 self.tell(name, plan, backup.as_deref(), output);
-                if *stands_in_old {
-                    output.note("  your shell still stands in the old folder: leave it and come back");
+                if *cwd_in_old {
+                    output
+                        .note("  your shell is still in the old folder; change to the module's folder again");
                 }
-                // Why the exit code is not 0 is said even when little is asked for.
+                // The reasons for a non-zero exit code are printed also with `--quiet`.
                 for line in pressing(plan, remaining) {
                     writeln!(output.stderr(), "{line}").ok();
                 }
@@ -200,7 +200,7 @@ impl Migrate {
         let name = name.bold();
         if plan.is_empty() {
             let is = if plan.is_above() {
-                "already above: it is"
+                "already newer:"
             } else {
                 "already"
             };
@@ -214,8 +214,8 @@ impl Migrate {
             }
         }
         match backup {
-            Some(backup) => output.note(format!("  the old folder is kept as {}", backup.display())),
-            None if !self.dry_run => output.note("  the old folder is gone"),
+            Some(backup) => output.note(format!("  backup of the old folder: {}", backup.display())),
+            None if !self.dry_run => output.note("  the old folder was deleted"),
             None => {}
         }
     }
@@ -277,14 +277,18 @@ impl Outcome {
         match &self.result {
             Err(_) => Exit::Error,
             Ok(MigrateStatus::Refused(_)) => Exit::Failure,
-            Ok(MigrateStatus::Planned { plan, remaining, .. }) if plan.needs_decision() || !remaining.is_empty() => Exit::Failure,
+            Ok(MigrateStatus::Planned { plan, remaining, .. })
+                if plan.needs_decision() || !remaining.is_empty() =>
+            {
+                Exit::Failure
+            }
             Ok(MigrateStatus::Planned { .. }) => Exit::Success,
         }
     }
 }
 
-/// What the strict list of the target still finds wrong. A module that was left alone because it is
-/// newer is not judged here.
+/// The errors of the strict check of the target format. A module that was not changed because it is newer is
+/// not checked.
 fn remaining(plan: &Plan) -> Vec<Diagnostic> {
     if plan.is_above() {
         return Vec::new();
@@ -300,7 +304,7 @@ fn remaining(plan: &Plan) -> Vec<Diagnostic> {
     errors.cloned().collect()
 }
 
-/// What a person has to do before the module is valid.
+/// Lines with the manual changes that are needed before the module is valid.
 fn pressing(plan: &Plan, remaining: &[Diagnostic]) -> Vec<String> {
     let mut lines = Vec::new();
     for decision in decisions(plan, DecisionLevel::Must) {
@@ -310,7 +314,7 @@ fn pressing(plan: &Plan, remaining: &[Diagnostic]) -> Vec<String> {
     for diagnostic in remaining {
         let place = diagnostic.location.as_ref();
         let place = place.map_or_else(|| String::from("module"), |place| at(&place.file, place.line));
-        let code = format!("mend [{}]", diagnostic.rule);
+        let code = format!("fix [{}]", diagnostic.rule);
         lines.push(format!("  {} {place}: {}", code.red().bold(), diagnostic.message));
         if let Some(hint) = &diagnostic.hint {
             lines.push(format!("    {} {hint}", "hint:".cyan()));
@@ -370,7 +374,7 @@ fn sum_up(outcomes: &[Outcome], dry_run: bool) -> String {
     }
     let verb = if dry_run { "would be migrated" } else { "migrated" };
     let untouched = outcomes.len() - changed - failed;
-    format!("{changed} {verb}, {untouched} left as they are, {failed} failed, {open} need a person")
+    format!("{changed} {verb}, {untouched} unchanged, {failed} failed, {open} need manual changes")
 }
 
 fn worse(one: Exit, other: Exit) -> Exit {
@@ -381,7 +385,7 @@ fn worse(one: Exit, other: Exit) -> Exit {
     }
 }
 
-/// The folder in which a path stands.
+/// The parent folder of a path; `.` for a bare name.
 fn parent(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),

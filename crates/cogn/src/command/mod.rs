@@ -1,4 +1,4 @@
-//! One file per command: its flags, what it does, how it prints.
+//! One file per command: its flags, its action and its output.
 
 pub(crate) mod backends;
 pub(crate) mod check;

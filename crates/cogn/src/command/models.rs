@@ -1,4 +1,4 @@
-//! `cogn models`: the weights of embedded models on this machine.
+//! `cogn models`: the installed weights of embedded models.
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -6,7 +6,10 @@ use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::models::{CATALOGUE, CatalogueModel, ModelKind, InstalledModel, ModelStore, WeightsSource, PullSource, default_entry, pull};
+use crate::models::{
+    CATALOGUE, CatalogueModel, InstalledModel, ModelKind, ModelStore, PullSource, WeightsSource,
+    default_entry, pull,
+};
 use crate::output::{Output, hinted};
 
 #[derive(Debug, Args)]
@@ -17,26 +20,26 @@ pub(crate) struct Models {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List the models that are known and those that are here.
+    /// List known and installed models.
     List,
-    /// Fetch weights and check their digest; a broken download is taken up where it ended.
+    /// Download weights and verify their digest; an interrupted download is resumed.
     Pull(Pull),
-    /// Remove weights from this machine.
+    /// Remove installed weights.
     Rm {
-        /// The model's name.
+        /// The name of the model.
         name: String,
     },
 }
 
 #[derive(Debug, Args)]
 struct Pull {
-    /// A known name, a GGUF file on this machine, an https:// address of one, or a folder with an encoder for
-    /// embeddings. The smallest known model if left out.
+    /// A known name, a local GGUF file, an https:// URL of one, or a folder with an encoder for embeddings.
+    /// Default: the smallest known model.
     model: Option<String>,
-    /// Call it this.
+    /// The name to install it under.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The digest that the file must have.
+    /// The required SHA-256 digest of the file.
     #[arg(long, value_name = "HEX")]
     sha256: Option<String>,
 }
@@ -64,7 +67,7 @@ impl Pull {
         let wanted = match (&self.model, default_entry(ModelKind::Generator)) {
             (Some(model), _) => PullSource::read(model),
             (None, Some(entry)) => PullSource::Name(String::from(entry.name)),
-            (None, None) => return Err(hinted("no model is known", "name a file or an address")),
+            (None, None) => return Err(hinted("there is no default model", "give a file or a URL")),
         };
         let pulled = pull(
             shelf,
@@ -81,7 +84,11 @@ impl Pull {
             }
             output.json(&shown)?;
         } else {
-            let word = if pulled.already { "already here" } else { "pulled" };
+            let word = if pulled.already {
+                "already installed"
+            } else {
+                "pulled"
+            };
             output.line(format!(
                 "{word}: {} ({}) at {}",
                 installed.name.bold(),
@@ -125,7 +132,7 @@ fn list(shelf: &ModelStore, output: &Output) -> Result<Exit> {
     for installed in others {
         let (digest, source) = match &installed.note {
             Some(note) => (note.sha256.as_str(), note.source.as_str()),
-            None => ("unknown", "put there by hand"),
+            None => ("unknown", "installed manually"),
         };
         output.line(format!(
             "{}  {}  installed at {}\n  sha256 {}\n  from {}",

@@ -1,5 +1,5 @@
-//! `cogn new`: a module that is valid from the first moment. On a terminal it asks for what the flags do
-//! not say; elsewhere the flags and their defaults decide.
+//! `cogn new`: creates a valid module. On a terminal it prompts for values that are not given as flags;
+//! otherwise the defaults of the flags apply.
 
 use std::fs;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -22,33 +22,33 @@ pub(crate) struct New {
     /// The module's name: lower case letters, digits and hyphens.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Who acts on the answer.
+    /// How the answers of the module are used.
     #[arg(long, value_enum)]
     tier: Option<TierName>,
     /// The format to write: 2.2, or 2.5 for streaming and media.
     #[arg(long, value_name = "FORMAT", value_parser = format_name)]
     format: Option<Format>,
-    /// What the module is for, in one sentence.
+    /// The purpose of the module, in one sentence.
     #[arg(long, value_name = "TEXT")]
     responsibility: Option<String>,
-    /// What goes in; may be given several times or with commas.
+    /// A kind of input; may be given several times or separated by commas.
     #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',')]
     input: Vec<Kind>,
-    /// The folder in which the module's folder is made.
+    /// The folder in which the folder of the module is created.
     #[arg(long, value_name = "DIR", default_value = "cognitive/modules")]
     dir: PathBuf,
-    /// Ask nothing.
+    /// Do not prompt.
     #[arg(short, long)]
     yes: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TierName {
-    /// Nobody looks at the answer first: it must be sure and harmless.
+    /// Answers are used without review: they need high confidence and low risk.
     Exec,
-    /// A person judges with its help.
+    /// Answers support the decision of a person.
     Decision,
-    /// It only gives ideas.
+    /// Answers are suggestions only.
     Exploration,
 }
 
@@ -87,7 +87,7 @@ fn format_name(text: &str) -> Result<Format, String> {
     match text.strip_prefix('v').unwrap_or(text) {
         "2.2" => Ok(Format::V2_2),
         "2.5" => Ok(Format::V2_5),
-        _ => Err(String::from("a new module is written in 2.2 or 2.5")),
+        _ => Err(String::from("must be 2.2 or 2.5")),
     }
 }
 
@@ -112,14 +112,14 @@ impl New {
             output.note(format!("  {file}"));
         }
         output.note(format!(
-            "{} say in prompt.md and schema.json what it does, then `cogn validate {}`",
+            "{} edit prompt.md and schema.json, then run `cogn validate {}`",
             "next:".cyan().bold(),
             blueprint.name
         ));
         Ok(Exit::Success)
     }
 
-    /// From the flags alone.
+    /// The blueprint from the flags alone.
     fn blueprint(&self) -> Result<Blueprint> {
         let Some(name) = &self.name else {
             return Err(hinted("the module needs a name", "cogn new my-module"));
@@ -128,7 +128,7 @@ impl New {
             name: name.clone(),
             responsibility: match &self.responsibility {
                 Some(text) => text.clone(),
-                None => String::from("say here in one sentence what this module is for"),
+                None => String::from("describe the purpose of this module in one sentence"),
             },
             tier: self.tier.map_or(Tier::Decision, Tier::from),
             format: self.format.unwrap_or(Format::V2_2),
@@ -137,11 +137,11 @@ impl New {
         self.judge(blueprint)
     }
 
-    /// What no module can be, whoever asked for it.
+    /// Rejects invalid names, responsibilities and formats.
     fn judge(&self, blueprint: Blueprint) -> Result<Blueprint> {
         if let Err(error) = check_name(&blueprint.name) {
             let hint = match &error.suggestion {
-                Some(better) => format!("`{better}` would do"),
+                Some(better) => format!("did you mean `{better}`?"),
                 None => String::from("lower case letters, digits and hyphens, such as `code-reviewer`"),
             };
             return Err(hinted(error.to_string(), hint));
@@ -152,14 +152,14 @@ impl New {
         let takes_media = blueprint.input.iter().any(|kind| *kind != Modality::Text);
         if takes_media && self.format == Some(Format::V2_2) {
             return Err(hinted(
-                "a module in format 2.2 takes no media",
-                "leave --format out, or say --format 2.5",
+                "format 2.2 does not support media input",
+                "omit --format, or use --format 2.5",
             ));
         }
         Ok(blueprint)
     }
 
-    /// From the flags, and from a person for the rest.
+    /// The blueprint from the flags, with prompts for missing values.
     fn ask(&self, from: &mut dyn BufRead, to: &mut dyn Write) -> Result<Blueprint> {
         let mut talk = Prompts { from, to };
         let name = match &self.name {
@@ -168,7 +168,7 @@ impl New {
                 check_name(text).map_err(|error| error.to_string())
             })?,
         };
-        // A bad name is refused before anyone has answered five questions.
+        // Rejects an invalid name before the other prompts.
         if check_name(&name).is_err() {
             return Self {
                 name: Some(name),
@@ -179,8 +179,8 @@ impl New {
         let responsibility = match &self.responsibility {
             Some(text) => text.clone(),
             None => talk.ask(
-                "what is it for, in one sentence",
-                "say here what this module is for",
+                "purpose, in one sentence",
+                "describe the purpose of this module",
                 |text| responsibility_problem(text).map_or(Ok(()), |problem| Err(String::from(problem))),
             )?,
         };
@@ -213,7 +213,7 @@ impl New {
         })
     }
 
-    /// The same request without anything that was asked for.
+    /// The same command with all values unset.
     fn plain(&self) -> Self {
         Self {
             name: None,
@@ -231,22 +231,22 @@ fn responsibility_problem(text: &str) -> Option<&'static str> {
     if text.trim().is_empty() {
         Some("the responsibility is empty")
     } else if text.contains(['\n', '\r']) {
-        Some("the responsibility is one line")
+        Some("the responsibility must be one line")
     } else if text.chars().count() > RESPONSIBILITY_CHARS_MAX {
-        Some("the responsibility has more than 200 characters")
+        Some("the responsibility exceeds 200 characters")
     } else {
         None
     }
 }
 
-/// Questions with defaults, one line each.
+/// Line prompts with defaults.
 struct Prompts<'a> {
     from: &'a mut dyn BufRead,
     to: &'a mut dyn Write,
 }
 
 impl Prompts<'_> {
-    /// Asks until the answer will do. An empty line is the default.
+    /// Prompts until the answer is valid. An empty line selects the default.
     fn ask(
         &mut self,
         question: &str,
@@ -258,7 +258,7 @@ impl Prompts<'_> {
             self.to.flush()?;
             let mut line = String::new();
             if self.from.read_line(&mut line)? == 0 {
-                bail!("nobody answered; --yes takes the defaults");
+                bail!("no answer: end of input; use --yes for the defaults");
             }
             let answer = match line.trim() {
                 "" => default,
@@ -286,19 +286,19 @@ impl Prompts<'_> {
     }
 }
 
-/// Writes the folder beside its place and then moves it there, so that half a module is never found.
+/// Writes a temporary folder in the same parent and renames it, so that no incomplete module is visible.
 fn create(path: &Path, files: &FileMap) -> Result<()> {
     if fs::symlink_metadata(path).is_ok() {
         return Err(hinted(
-            format!("{} is already there", path.display()),
+            format!("{} already exists", path.display()),
             "choose another name, or --dir DIR",
         ));
     }
     let parent = path.parent().unwrap_or_else(|| Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
     let part = parent.join(format!(".{name}.cogn-new"));
-    // What an earlier attempt left behind when it was killed.
+    // Left over from an earlier process that was killed.
     fs::remove_dir_all(&part).ok();
     let made = fill(&part, files).and_then(|()| fs::rename(&part, path));
     if made.is_err() {
@@ -342,45 +342,41 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_asked_again_until_the_answer_will_do() {
-        let mut heard = Vec::new();
-        let mut said = "My Module\nmy-module\n\nwrong\nexec\ntext, smell\ntext image\n".as_bytes();
-        let blueprint = new(None).ask(&mut said, &mut heard).unwrap();
+    fn repeats_prompt_until_answer_is_valid() {
+        let mut output = Vec::new();
+        let mut input = "My Module\nmy-module\n\nwrong\nexec\ntext, smell\ntext image\n".as_bytes();
+        let blueprint = new(None).ask(&mut input, &mut output).unwrap();
         assert_eq!(blueprint.name, "my-module");
-        assert_eq!(blueprint.responsibility, "say here what this module is for");
+        assert_eq!(blueprint.responsibility, "describe the purpose of this module");
         assert_eq!(blueprint.tier, Tier::Exec);
         assert_eq!(blueprint.input, [Modality::Text, Modality::Image]);
-        assert_eq!(
-            blueprint.format,
-            Format::V2_5,
-            "media need no question about the format"
-        );
-        let heard = String::from_utf8(heard).unwrap();
-        assert!(heard.contains("begins with a lower case letter"), "{heard}");
+        assert_eq!(blueprint.format, Format::V2_5, "no format prompt for media");
+        let output = String::from_utf8(output).unwrap();
+        assert!(output.contains("begins with a lower case letter"), "{output}");
     }
 
     #[test]
-    fn what_flags_say_is_not_asked() {
-        let mut heard = Vec::new();
+    fn does_not_prompt_for_values_given_as_flags() {
+        let mut output = Vec::new();
         let request = New {
             responsibility: Some(String::from("sort mail")),
             tier: Some(super::TierName::Exploration),
             ..new(Some("sorter"))
         };
-        let blueprint = request.ask(&mut "\n2.5\n".as_bytes(), &mut heard).unwrap();
+        let blueprint = request.ask(&mut "\n2.5\n".as_bytes(), &mut output).unwrap();
         assert_eq!(blueprint.format, Format::V2_5);
         assert_eq!(blueprint.tier, Tier::Exploration);
-        assert!(!String::from_utf8(heard).unwrap().contains("tier"));
+        assert!(!String::from_utf8(output).unwrap().contains("tier"));
     }
 
     #[test]
-    fn silence_and_bad_names_end_the_talk() {
-        let mut heard = Vec::new();
-        let error = new(None).ask(&mut "".as_bytes(), &mut heard).unwrap_err();
-        assert!(error.to_string().contains("nobody answered"));
-        heard.clear();
-        let error = new(Some("Bad")).ask(&mut "".as_bytes(), &mut heard).unwrap_err();
+    fn fails_on_end_of_input_and_invalid_name() {
+        let mut output = Vec::new();
+        let error = new(None).ask(&mut "".as_bytes(), &mut output).unwrap_err();
+        assert!(error.to_string().contains("end of input"));
+        output.clear();
+        let error = new(Some("Bad")).ask(&mut "".as_bytes(), &mut output).unwrap_err();
         assert!(error.to_string().contains("cannot be called"), "{error}");
-        assert!(heard.is_empty());
+        assert!(output.is_empty());
     }
 }

@@ -1,6 +1,5 @@
-//! `cogn route`: where a request would go, and why. It plans as a run would and asks nobody, so what it
-//! prints can be read before a key is spent, and again with the seed of a run that went elsewhere than
-//! expected.
+//! `cogn route`: the back-ends that a request would be sent to, and why. It plans like a run but calls no
+//! back-end. With the seed of an earlier run it reproduces the plan of that run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::Args;
 use engine::Depot;
-use engine::fleet::{NextBackend, BackendSelector, Fleet};
+use engine::fleet::{BackendSelector, Fleet, NextBackend};
 use engine::route::{Explanation, Selected};
 use ir::{Error, Request};
 use module::lower::{LowerOptions, admit_input, lower};
@@ -16,8 +15,8 @@ use owo_colors::OwoColorize;
 use serde_json::{Map, Value, json};
 
 use super::run::read_file;
+use crate::backends::{self, BackendCatalog, ConfiguredBackend};
 use crate::command_engine::BackendArgs;
-use crate::backends::{self, ConfiguredBackend, BackendCatalog};
 use crate::config::{Settings, Sources};
 use crate::exit::Exit;
 use crate::modules::Search;
@@ -28,16 +27,16 @@ use crate::wiring;
 pub(crate) struct Route {
     /// A request in canonical form, as JSON; with --module, the module's input. `-` reads standard input.
     request: Option<PathBuf>,
-    /// Show also who is not asked, with the reason, and the numbers behind the order.
+    /// Also show excluded back-ends with the reason, and the numbers behind the order.
     #[arg(long)]
     explain: bool,
-    /// Plan the request that this module makes of the input.
+    /// Plan the request that this module builds from the input.
     #[arg(long, value_name = "MODULE")]
     module: Option<String>,
-    /// The dice of the plan; a run's own are in its trace.
+    /// The random seed of the plan; the seed of a run is in its trace.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// The turn of the plan, for policies that take turns.
+    /// The turn number of the plan, for policies that rotate.
     #[arg(long, value_name = "N", default_value_t = 0)]
     turn: u64,
     #[command(flatten)]
@@ -52,25 +51,25 @@ impl Route {
             let code = error.cognitive_code();
             hinted(
                 format!("{error} ({code})"),
-                "`cogn explain` tells what the code means",
+                "`cogn explain` shows what the code means",
             )
         };
         let explanation = fleet
             .explain(&request, self.seed, self.turn, 0)
             .map_err(refusal)?;
-        let nobody = match explanation.selected.is_empty() {
+        let no_backend = match explanation.selected.is_empty() {
             false => None,
-            true => nobody(&fleet, &request),
+            true => no_backend(&fleet, &request),
         };
         if output.json {
-            output.json(&as_json(&request, &explanation, nobody.as_ref()))?;
+            output.json(&as_json(&request, &explanation, no_backend.as_ref()))?;
         } else if self.explain {
-            print(output, &explanation, nobody.as_ref())?;
+            print(output, &explanation, no_backend.as_ref())?;
         } else {
             for selected in &explanation.selected {
                 output.line(label(selected))?;
             }
-            if let Some(error) = &nobody {
+            if let Some(error) = &no_backend {
                 output.note(format!("{error} ({})", error.cognitive_code()));
             }
         }
@@ -78,7 +77,7 @@ impl Route {
         Ok(if good { Exit::Success } else { Exit::Failure })
     }
 
-    /// Every back-end that is known, also those that cannot be called: that is what is to be shown.
+    /// All configured back-ends, also those that cannot be called: their exclusion is part of the output.
     fn fleet(&self) -> Result<Fleet> {
         if !self.asked.backend.is_empty() {
             return backends::fleet(
@@ -98,8 +97,8 @@ impl Route {
         let Some(name) = &self.module else {
             let path = self.request.as_deref().ok_or_else(|| {
                 hinted(
-                    "no request is named",
-                    "name a file, or a module with --module NAME and its input",
+                    "no request given",
+                    "give a file, or a module with --module NAME and its input",
                 )
             })?;
             let value = read_file(path)?;
@@ -107,7 +106,7 @@ impl Route {
                 .with_context(|| format!("{} is not a canonical request", path.display()))?;
             request
                 .check()
-                .with_context(|| format!("{} cannot be asked", path.display()))?;
+                .with_context(|| format!("{} is not a valid request", path.display()))?;
             return Ok(request);
         };
         let module = wiring::load_module(&search.find(name)?.path)?;
@@ -128,8 +127,8 @@ impl Route {
     }
 }
 
-/// Why nobody is asked, in the words of a run that would fail so.
-fn nobody(fleet: &Arc<Fleet>, request: &Request) -> Option<Error> {
+/// The error of a run if no back-end can be called.
+fn no_backend(fleet: &Arc<Fleet>, request: &Request) -> Option<Error> {
     let mut dispatch = BackendSelector::new(fleet.clone(), Arc::new(request.clone()), 0, 0);
     match dispatch.next(0) {
         NextBackend::Exhausted(error) => Some(*error),
@@ -144,7 +143,7 @@ fn label(selected: &Selected) -> String {
     }
 }
 
-fn as_json(request: &Request, explanation: &Explanation, nobody: Option<&Error>) -> Value {
+fn as_json(request: &Request, explanation: &Explanation, no_backend: Option<&Error>) -> Value {
     let rejected = explanation
         .rejected
         .iter()
@@ -158,14 +157,14 @@ fn as_json(request: &Request, explanation: &Explanation, nobody: Option<&Error>)
         "order": explanation.selected,
         "rejected": rejected.collect::<Vec<_>>(),
     });
-    if let (Some(error), Value::Object(map)) = (nobody, &mut value) {
+    if let (Some(error), Value::Object(map)) = (no_backend, &mut value) {
         map.insert(String::from("code"), Value::from(error.cognitive_code()));
         map.insert(String::from("message"), Value::from(error.message.clone()));
     }
     value
 }
 
-fn print(output: &Output, explanation: &Explanation, nobody: Option<&Error>) -> Result<()> {
+fn print(output: &Output, explanation: &Explanation, no_backend: Option<&Error>) -> Result<()> {
     let policy = serde_json::to_value(explanation.policy.spec())?;
     let policy = match policy {
         Value::String(name) => name,
@@ -175,12 +174,8 @@ fn print(output: &Output, explanation: &Explanation, nobody: Option<&Error>) -> 
         "policy {policy}, seed {}, turn {}",
         explanation.seed, explanation.turn
     ))?;
-    if let Some(error) = nobody {
-        output.line(format!(
-            "{} {error} ({})",
-            "nobody:".red(),
-            error.cognitive_code()
-        ))?;
+    if let Some(error) = no_backend {
+        output.line(format!("{} {error} ({})", "none:".red(), error.cognitive_code()))?;
     }
     for (place, selected) in (1..).zip(&explanation.selected) {
         output.line(format!(
@@ -195,7 +190,7 @@ fn print(output: &Output, explanation: &Explanation, nobody: Option<&Error>) -> 
     Ok(())
 }
 
-/// What put it at its place, smaller scores first.
+/// The values that determine the position; smaller scores come first.
 fn numbers(selected: &Selected) -> String {
     let mut words = vec![
         selected.kind.clone(),

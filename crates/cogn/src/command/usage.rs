@@ -1,4 +1,4 @@
-//! `cogn usage`: what the runs of a server have used, straight from its journal.
+//! `cogn usage`: the usage of the runs of a server, read from its journal.
 
 use std::path::PathBuf;
 
@@ -8,25 +8,25 @@ use engine::port::{Archive, Clock, DAY_MS, UsageFilter, UsageRow};
 use serde_json::{Value, json};
 use tenancy::Tenant;
 
-use crate::server_setup;
 use crate::clock::date;
 use crate::duration::Duration;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::server_setup;
 use crate::wiring::{self, SystemClock};
 
 #[derive(Debug, Args)]
 pub(crate) struct Usage {
-    /// The server's journal.
+    /// The journal file of the server.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Only this tenant's runs.
+    /// Only runs of this tenant.
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
     /// Only runs that ended within this time: 24h, 30d.
     #[arg(long, value_name = "TIME")]
     since: Option<Duration>,
-    /// What gets a line of its own.
+    /// The columns to group by.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [By::Day, By::Key, By::Module, By::Model])]
     by: Vec<By>,
 }
@@ -64,7 +64,7 @@ impl Usage {
             return Ok(Exit::Success);
         }
         if lines.is_empty() {
-            output.note("Nothing has been used.");
+            output.note("No usage recorded.");
         }
         for line in &lines {
             output.line(row(line))?;
@@ -92,7 +92,7 @@ fn row(line: &UsageRow) -> String {
     let groups = [
         line.day.map(|day| date(day.saturating_mul(DAY_MS))),
         line.client.clone(),
-        // A request of a vendor's client has none.
+        // A relayed call has no module.
         line.module.clone().filter(|module| !module.is_empty()),
         line.model.clone(),
     ];

@@ -1,4 +1,4 @@
-//! `cogn validate`: everything that is wrong with modules, for whoever reads it.
+//! `cogn validate`: reports all problems of modules as text, JSON, SARIF or GitHub annotations.
 
 use std::io::{self, BufWriter};
 use std::path::Path;
@@ -9,25 +9,25 @@ use module::Strict;
 use module::check::{CheckContext, check_with_dependencies};
 
 use crate::exit::Exit;
-use crate::modules::{Found, DependencyIndex, Search, is_module, read_folder, check_all};
+use crate::modules::{DependencyIndex, Found, Search, check_all, is_module, read_folder};
 use crate::output::{Output, hinted};
 use crate::render::{Checked, Style, Summary, renderer};
 
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// Names or folders of modules; the current folder when it is one.
+    /// The modules: names or folders. Default: the current folder, if it is a module.
     #[arg(value_name = "MODULE")]
     names: Vec<String>,
-    /// Every module that can be found.
+    /// Validate all modules found.
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Ask for everything that v2.2 asks for.
+    /// Check all requirements of v2.2.
     #[arg(long, conflicts_with = "v25")]
     v22: bool,
-    /// Ask for everything that v2.5 asks for.
+    /// Check all requirements of v2.5.
     #[arg(long)]
     v25: bool,
-    /// How to say it; `--json` is short for `--format json`.
+    /// The output format; `--json` is the same as `--format json`.
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Style>,
 }
@@ -43,7 +43,7 @@ impl Validate {
         let work = |found: &Result<Found>| match found {
             Ok(found) if found.shadowed_by.is_some() => Ok(None),
             Ok(found) => self.look(found, &neighbours).map(Some),
-            // The same error is made again where it can be handed on.
+            // A new error with the same text, because errors cannot be cloned.
             Err(error) => Err(anyhow::anyhow!("{error:#}")),
         };
         let modules = self.modules(search)?;
@@ -62,16 +62,20 @@ impl Validate {
                     .iter()
                     .map(|root| root.display().to_string())
                     .collect();
-                let hint = format!("looked in {}; --modules DIR adds a folder", roots.join(", "));
-                return Err(hinted("no modules were found", hint));
+                let hint = format!("searched {}; --modules DIR adds a folder", roots.join(", "));
+                return Err(hinted("no modules found", hint));
             }
             render.end(summary).map_err(anyhow::Error::from)
         });
         ignore_broken_pipe(written)?;
-        Ok(if summary.errors > 0 { Exit::Failure } else { Exit::Success })
+        Ok(if summary.errors > 0 {
+            Exit::Failure
+        } else {
+            Exit::Success
+        })
     }
 
-    /// What to look at. Names that mean nothing end the command before anything is printed.
+    /// The modules to check. Unknown names fail before anything is printed.
     fn modules<'a>(&self, search: &'a Search) -> Result<Box<dyn Iterator<Item = Result<Found>> + 'a>> {
         if self.all {
             return Ok(Box::new(search.each()));
@@ -79,9 +83,9 @@ impl Validate {
         let mut names = self.names.clone();
         if names.is_empty() {
             if !is_module(Path::new(".")) {
-                let hint = "name a module or its folder, or use --all; `cogn list` shows what can be found";
+                let hint = "give a module or its folder, or use --all; `cogn list` lists all modules";
                 return Err(hinted(
-                    "no module was named, and the current folder is none",
+                    "no module given, and the current folder is not a module",
                     hint,
                 ));
             }

@@ -1,5 +1,5 @@
-//! Every secret that this process knows: those of the configuration, and whatever the environment holds
-//! under a name that says so. What is written to files is held against them.
+//! All secrets of this process: those of the configuration, and environment variables whose names look like
+//! secrets. They are redacted from recordings.
 
 use std::env;
 use std::path::Path;
@@ -15,7 +15,7 @@ const ENDINGS: &[&str] = &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIA
 
 pub(crate) fn known_secrets(config: Option<&Path>) -> Result<Vec<SecretString>> {
     let settings = Settings::of(&Sources::from_environment(config)?.merge()?)?;
-    // One that cannot be had cannot leak either.
+    // A secret that cannot be resolved cannot leak.
     let configured = settings
         .credentials
         .iter()
@@ -28,7 +28,7 @@ pub(crate) fn known_secrets(config: Option<&Path>) -> Result<Vec<SecretString>> 
     Ok(configured.chain(named).collect())
 }
 
-/// Whether a variable of this name holds a secret, by what such names are like.
+/// Whether a variable with this name is likely to contain a secret, by the ending of the name.
 pub(super) fn is_secret_name(name: &str) -> bool {
     let name = name.to_uppercase();
     ENDINGS.iter().any(|ending| name.ends_with(ending))

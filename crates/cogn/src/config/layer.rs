@@ -1,4 +1,4 @@
-//! One layer of the configuration: a tree of values, and where each of them is written.
+//! One layer of the configuration: a tree of values, and the origin of each value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,17 +8,17 @@ use module::diagnostic::{Location, Source};
 use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,
-    /// A file, with the place where the value stands.
+    /// A file, with the position of the value.
     File {
         path: PathBuf,
         location: Location,
     },
     Environment(String),
-    /// A vendor's own variable, such as `OPENAI_API_KEY`, found while nothing was configured.
+    /// A variable of a vendor, such as `OPENAI_API_KEY`, that is used if no back-end is configured.
     Vendor(&'static str),
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// A TOML file's text. The error says what is wrong and where.
+    /// Parses the text of a TOML file. The error contains the message and the location.
     pub(crate) fn of_toml(path: &std::path::Path, text: &str) -> Result<Self, (String, Location)> {
         let name = path.display().to_string();
         let source = Source { file: &name, text };
@@ -64,7 +64,7 @@ impl Layer {
         Ok(layer)
     }
 
-    /// Sets one value, making the tables on the way: `["routing", "policy"]`.
+    /// Sets one value and creates the tables of its path: `["routing", "policy"]`.
     pub(crate) fn set(&mut self, path: &[&str], value: Value, origin: Origin) {
         let Some((last, parents)) = path.split_last() else {
             return;
@@ -125,7 +125,7 @@ fn value_of(value: &DeValue<'_>, pointer: &str, visit: Visit<'_>) -> Value {
     }
 }
 
-/// A key as a piece of a JSON pointer.
+/// A key as a token of a JSON pointer.
 pub(crate) fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

@@ -1,5 +1,5 @@
 //! All layers as one tree. Tables merge key by key; `[[backends]]` and `[[credentials]]` merge by name, so
-//! that a later layer can change one weight without repeating the rest; every other list is replaced whole.
+//! that a later layer can change one weight without repeating the rest; every other list is replaced.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(crate) struct Leaf<'m> {
 }
 
 impl Merged {
-    /// Layers from the weakest to the strongest.
+    /// Merges layers in order of increasing priority.
     pub(crate) fn of(layers: impl IntoIterator<Item = Layer>) -> Self {
         let mut merged = Self::default();
         for layer in layers {
@@ -36,7 +36,7 @@ impl Merged {
         merged
     }
 
-    /// Where the value at a pointer came from: its own origin, or that of what it stands in.
+    /// The origin of the value at a pointer: its own, or that of the nearest parent with an origin.
     pub(crate) fn origin(&self, pointer: &str) -> Option<&Origin> {
         let mut pointer = pointer;
         loop {
@@ -47,7 +47,7 @@ impl Merged {
         }
     }
 
-    /// The value at a pointer, null where there is none.
+    /// The value at a pointer, or null.
     pub(crate) fn at(&self, pointer: &str) -> Value {
         let mut steps = pointer.trim_start_matches('/').splitn(2, '/');
         let first = steps.next().and_then(|step| self.tree.get(step));
@@ -58,7 +58,7 @@ impl Merged {
             .unwrap_or_default()
     }
 
-    /// Every single value with its dotted name and origin, in the order of the tree.
+    /// All leaf values with dotted name and origin, in the order of the tree.
     pub(crate) fn leaves(&self) -> impl Iterator<Item = Leaf<'_>> {
         let mut leaves = Vec::new();
         for (key, value) in &self.tree {
@@ -137,7 +137,7 @@ impl Merged {
                             (Some((Value::Object(old), to)), Value::Object(new)) => {
                                 self.table(old, new, &to, &from, origins);
                             }
-                            // Nobody has this name: the schema will say so.
+                            // No item has this name: the schema check reports it.
                             (_, item) => inner.push(json!({ (name): item })),
                         }
                     }
@@ -175,7 +175,7 @@ impl Merged {
         }
     }
 
-    /// A value that replaces another brings its origins and those of all that is inside it.
+    /// Replaces the origins of a value, and of all values inside it, by those of its replacement.
     fn take_origins(&mut self, to: &str, from: &str, origins: &BTreeMap<String, Origin>) {
         let inside = format!("{to}/");
         self.origins
@@ -191,7 +191,7 @@ impl Merged {
     }
 }
 
-/// Whether a variable means this item: variables have neither small letters nor dashes.
+/// Whether a name in a variable matches this item: variables have no lower case letters and no dashes.
 fn is_called(item: &Value, word: &str) -> bool {
     let plain = |text: &str| text.to_lowercase().replace(['-', '.'], "_");
     let name = item.get("name").and_then(Value::as_str);

@@ -1,12 +1,12 @@
-//! The configuration: layers of TOML and environment, merged into one tree that remembers where
-//! each value came from, checked against one schema, and read into types once. Nothing else in cogn looks
-//! at a configuration file or a `COGN_*` variable.
+//! The configuration: layers of TOML and environment, merged into one tree that stores the origin of each
+//! value, validated against one schema, and deserialised once. No other code of cogn reads configuration
+//! files or `COGN_*` settings.
 
 mod known_secrets;
 mod layer;
 mod merged;
-mod proxy;
 mod preset;
+mod proxy;
 mod rule;
 mod schema;
 mod secret;
@@ -16,8 +16,8 @@ mod vendor_env;
 
 pub(crate) use known_secrets::known_secrets;
 pub(crate) use merged::Merged;
-pub(crate) use proxy::proxy;
 pub(crate) use preset::Preset;
+pub(crate) use proxy::proxy;
 pub(crate) use schema::{Problem, SCHEMA, problems};
 pub(crate) use secret::{from_environment as secret_of_environment, redact, resolve};
 pub(crate) use settings::{

@@ -1,5 +1,5 @@
-//! Programs that are known by name: how each is called, what it can do, and how to get it. A recipe is data;
-//! `[backends.command]` changes single keys of it.
+//! Presets of known programs: how each is called, its features, and how to install it. A preset is data;
+//! `[backends.command]` overrides single keys.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -24,18 +24,18 @@ pub(crate) struct Preset {
     pub(crate) name: &'static str,
     pub(crate) operation: Operation,
     pub(crate) features: Vec<Feature>,
-    /// What to do when the program, or something it needs, is missing.
+    /// How to install the program or a missing dependency.
     pub(crate) install: String,
-    /// Arguments with which it ends well if nothing is missing.
+    /// Arguments for a check that succeeds if the program and its dependencies are installed.
     pub(crate) check: Vec<String>,
-    /// What `[backends.command]` would say.
+    /// The keys of `[backends.command]`.
     pub(crate) command: Map<String, Value>,
 }
 
 impl Preset {
     pub(crate) fn all() -> &'static [Self] {
         static ALL: LazyLock<Vec<Preset>> = LazyLock::new(|| {
-            // A test reads every one of them.
+            // A test parses all files, so no error is dropped here.
             let read = FILES
                 .iter()
                 .filter_map(|(name, text)| Preset::read(name, text).ok());
@@ -63,15 +63,13 @@ mod tests {
     use crate::config::settings::Program;
 
     #[test]
-    fn every_recipe_can_be_used_as_it_stands() {
+    fn all_presets_are_valid() {
         assert_eq!(Preset::all().len(), FILES.len());
         for (name, text) in FILES {
-            let recipe = Preset::read(name, text).expect("it is a recipe");
+            let recipe = Preset::read(name, text).expect("a valid preset");
             assert!(!recipe.install.is_empty());
-            let program = Program::over(Some(&recipe.command), None).expect("its command is good");
-            let options = program
-                .options(name, recipe.operation)
-                .expect("its template is good");
+            let program = Program::over(Some(&recipe.command), None).expect("a valid command");
+            let options = program.options(name, recipe.operation).expect("a valid template");
             assert_eq!(options.problem(), None, "{name}");
         }
     }

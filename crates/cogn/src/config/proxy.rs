@@ -1,5 +1,5 @@
-//! The proxy: as configured, else as the environment says in the variables that most programs read. Those may
-//! hold a password, so they never become part of the tree that `cogn config show` prints.
+//! The proxy: from the configuration, otherwise from the conventional environment variables. Those may
+//! contain a password, so they are not part of the tree that `cogn config show` prints.
 
 use std::env;
 
@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use super::settings::Settings;
 use super::{resolve, settings::Network};
 
-/// The way to back-ends, or why it cannot be gone.
+/// The proxy settings, or why they cannot be used.
 pub(crate) fn proxy(settings: &Settings) -> Result<Option<providers::Proxy>, String> {
     let Network {
         proxy,
@@ -18,7 +18,7 @@ pub(crate) fn proxy(settings: &Settings) -> Result<Option<providers::Proxy>, Str
     } = &settings.network;
     let secret = |name: &String| -> Result<SecretString, String> {
         let known = settings.credential(name);
-        resolve(known.ok_or_else(|| format!("no credential is named `{name}`"))?)
+        resolve(known.ok_or_else(|| format!("unknown credential `{name}`"))?)
     };
     let mut proxy = match proxy.as_deref() {
         Some("off") => return Ok(None),
@@ -44,7 +44,7 @@ fn from_environment() -> providers::Proxy {
         values.find(|value| !value.trim().is_empty())
     };
     providers::Proxy {
-        // Not HTTP_PROXY in capitals where a web server may have set it from a header of a request.
+        // Ignored in CGI programs, where the request header `Proxy` sets HTTP_PROXY.
         http: first(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"])
             .filter(|_| env::var_os("REQUEST_METHOD").is_none()),
         https: first(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),

@@ -1,5 +1,5 @@
-//! What a schema cannot say about a configuration: names that must be known elsewhere in it, and keys
-//! that go together or not at all.
+//! Rules that the JSON schema cannot express: references to names in other sections, and keys that require or
+//! exclude each other.
 
 use engine::route::Policy;
 use ir::envelope::PolicySpec;
@@ -13,7 +13,7 @@ use super::schema::Problem;
 use super::settings::Program;
 use crate::near::nearest;
 
-/// Headers that carry secrets: a configuration file is no place for their values.
+/// Headers that contain secrets; their values are not allowed in a configuration file.
 const SECRET_HEADERS: [&str; 6] = [
     "authorization",
     "proxy-authorization",
@@ -47,8 +47,8 @@ impl Problems<'_> {
         for (index, credential) in self.list("credentials").iter().enumerate() {
             let pointer = format!("/credentials/{index}");
             match (credential.get("env"), credential.get("file")) {
-                (None, None) => self.say(&pointer, "it needs `env` or `file`, to say where the secret is"),
-                (Some(_), Some(_)) => self.say(&pointer, "`env` and `file` are both given; one must go"),
+                (None, None) => self.report(&pointer, "either `env` or `file` is required"),
+                (Some(_), Some(_)) => self.report(&pointer, "`env` and `file` cannot be combined"),
                 _ => {}
             }
         }
@@ -65,18 +65,18 @@ impl Problems<'_> {
                 self.known(&place, name, "credentials", "credential");
             }
             if pool.is_some() && backend.get("credential").is_some() {
-                self.say(&one, "`credential` and `credentials` are both given; one must go");
+                self.report(&one, "`credential` and `credentials` cannot be combined");
             }
             match backend["kind"].as_str() {
                 Some("scripted") if backend.get("script").is_none() => {
-                    self.say(
+                    self.report(
                         &pointer,
-                        "a scripted back-end needs `script`, the file that it plays",
+                        "a scripted back-end requires `script`, the path of its script",
                     );
                 }
                 Some(kind) if kind != "scripted" && backend.get("script").is_some() => {
-                    let message = "only a scripted back-end has a `script`";
-                    self.say(&format!("{pointer}/script"), message);
+                    let message = "`script` is valid only for kind `scripted`";
+                    self.report(&format!("{pointer}/script"), message);
                 }
                 _ => {}
             }
@@ -84,61 +84,58 @@ impl Problems<'_> {
             for name in backend["headers"].as_object().into_iter().flatten() {
                 if SECRET_HEADERS.contains(&name.0.to_lowercase().as_str()) {
                     let place = format!("{pointer}/headers/{}", escape(name.0));
-                    self.say(
-                        &place,
-                        "this header carries a secret; name a `credential` instead",
-                    );
+                    self.report(&place, "this header contains a secret; use `credential` instead");
                 }
             }
         }
     }
 
-    /// A program: said by a recipe or in full, and doing one thing.
+    /// A program: from a preset or `command`, with exactly one operation.
     fn program(&mut self, pointer: &str, backend: &Value) {
         let (recipe, command) = (backend["recipe"].as_str(), backend["command"].as_object());
         if backend["kind"] != "command" {
             for key in ["recipe", "command"] {
                 if backend.get(key).is_some() {
-                    let message = format!("only a back-end of kind `command` has a `{key}`");
-                    self.say(&format!("{pointer}/{key}"), message);
+                    let message = format!("`{key}` is valid only for kind `command`");
+                    self.report(&format!("{pointer}/{key}"), message);
                 }
             }
             return;
         }
         let own = command.and_then(|command| command.get("argv"));
         if recipe.is_none() && own.is_none() {
-            let message = "it needs a `recipe`, or `command` with `argv`: the program and its arguments";
-            return self.say(pointer, message);
+            let message = "either `recipe` or `command` with `argv` is required";
+            return self.report(pointer, message);
         }
         let recipe = recipe.and_then(Preset::named);
-        let said = backend["operations"].as_array().map(Vec::as_slice);
-        let operation = match (said, recipe) {
+        let declared = backend["operations"].as_array().map(Vec::as_slice);
+        let operation = match (declared, recipe) {
             (Some([one]), _) => serde_json::from_value(one.clone()).ok(),
             (None, Some(recipe)) => Some(recipe.operation),
             _ => None,
         };
         let Some(operation) = operation else {
-            let message = "a program does one thing: `operations` must name it, and nothing else";
-            return self.say(&format!("{pointer}/operations"), message);
+            let message = "a program has exactly one operation; set it in `operations`";
+            return self.report(&format!("{pointer}/operations"), message);
         };
         let place = format!("{pointer}/command");
         let program = Program::over(recipe.map(|recipe| &recipe.command), command);
         let options = program.and_then(|program| program.options("", operation));
         match options {
-            Err(problem) => self.say(&place, problem),
+            Err(problem) => self.report(&place, problem),
             Ok(mut options) => {
                 options.model = backend["model"].as_str().map(String::from);
                 options.default_model = backend["default_model"].as_str().map(String::from);
                 if let Some(problem) = options.problem() {
-                    self.say(&place, problem);
+                    self.report(&place, problem);
                 }
             }
         }
         let set = command.and_then(|command| command.get("set_env"));
         for (name, _) in set.and_then(Value::as_object).into_iter().flatten() {
             if is_secret_name(name) {
-                let message = "a secret does not belong here; name the variable in `env` instead";
-                self.say(&format!("{place}/set_env/{}", escape(name)), message);
+                let message = "secrets are not allowed here; list the variable in `env` instead";
+                self.report(&format!("{place}/set_env/{}", escape(name)), message);
             }
         }
     }
@@ -161,7 +158,7 @@ impl Problems<'_> {
         );
         let spec = serde_json::from_value::<PolicySpec>(policy).ok();
         if let Some(Err(error)) = spec.as_ref().map(Policy::try_from) {
-            self.say(pointer, error.to_string());
+            self.report(pointer, error.to_string());
         }
     }
 
@@ -174,9 +171,9 @@ impl Problems<'_> {
                 .or_else(|| alias["model"].as_str())
                 .unwrap_or_default();
             if aliases.get(target).is_some() {
-                self.say(
+                self.report(
                     &pointer,
-                    format!("`{target}` is an alias itself; one leads to a model or a module"),
+                    format!("`{target}` is an alias; the target must be a model or a module"),
                 );
             }
             self.known(
@@ -193,8 +190,8 @@ impl Problems<'_> {
         let pointer = "/network/proxy_credential";
         self.known(pointer, &network["proxy_credential"], "credentials", "credential");
         if network["proxy"].as_str().is_some_and(|url| url.contains('@')) {
-            let message = "a proxy's user and password do not belong here; name a `proxy_credential`";
-            self.say("/network/proxy", message);
+            let message = "user and password are not allowed here; use `proxy_credential`";
+            self.report("/network/proxy", message);
         }
     }
 
@@ -207,14 +204,14 @@ impl Problems<'_> {
         }
         let rerun = gate["action"] == "rerun" && gate.get("backend").is_none();
         if rerun {
-            self.say(
+            self.report(
                 "/gate/action",
-                "`rerun` needs `backend`, the one that is asked again",
+                "`rerun` requires `backend`, the back-end that is called again",
             );
         }
     }
 
-    /// A name must stand in a list. What is absent or of another type is not this rule's to judge.
+    /// Reports a name that is not in a list. Absent values and other types are not checked here.
     fn known(&mut self, pointer: &str, name: &Value, list: &str, what: &str) {
         let Some(name) = name.as_str() else { return };
         let items = self.list(list);
@@ -227,13 +224,13 @@ impl Problems<'_> {
         let all = || (!names.is_empty()).then(|| format!("configured: {}", names.join(", ")));
         self.problems.push(Problem {
             key: self.merged.dotted(pointer),
-            message: format!("no {what} is named `{name}`"),
+            message: format!("unknown {what} `{name}`"),
             hint: hint.or_else(all),
             origin: self.merged.origin(pointer).cloned(),
         });
     }
 
-    fn say(&mut self, pointer: &str, message: impl Into<String>) {
+    fn report(&mut self, pointer: &str, message: impl Into<String>) {
         self.problems.push(Problem {
             key: self.merged.dotted(pointer),
             message: message.into(),

@@ -1,5 +1,5 @@
-//! The merged tree against the schema: every problem at once, each where it is written, with the nearest
-//! known word for a misspelt one.
+//! Validates the merged tree against the schema: all problems, each with its origin, and with a suggestion
+//! for misspelt names.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use super::merged::Merged;
 use super::rule::rules;
 use crate::near::nearest;
 
-/// Also what editors complete from.
+/// Also used by editors for completion.
 pub(crate) const SCHEMA: &str = include_str!("../../../../docs/reference/config.schema.json");
 
-/// One thing that is wrong with the configuration.
+/// One problem of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// Dotted, as a person would write it: `backends.fast.weight`.
+    /// Dotted key: `backends.fast.weight`.
     pub(crate) key: String,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
@@ -60,7 +60,7 @@ fn describe(error: &ValidationError<'_>, merged: &Merged, schema: &Value) -> Vec
             let one = |key: &String| {
                 let near = nearest(key, known.iter().map(String::as_str), 1);
                 let hint = near.first().map(|near| format!("did you mean `{near}`?"));
-                let hint = hint.or_else(|| Some(format!("known here: {}", known.join(", "))));
+                let hint = hint.or_else(|| Some(format!("known keys: {}", known.join(", "))));
                 problem(
                     &format!("{pointer}/{}", escape(key)),
                     format!("unknown key `{key}`"),
@@ -84,7 +84,7 @@ fn describe(error: &ValidationError<'_>, merged: &Merged, schema: &Value) -> Vec
             };
             vec![problem(
                 &pointer,
-                format!("{} is not a value that is known here", error.instance()),
+                format!("{} is not a valid value", error.instance()),
                 Some(hint),
             )]
         }
@@ -96,7 +96,7 @@ fn describe(error: &ValidationError<'_>, merged: &Merged, schema: &Value) -> Vec
     }
 }
 
-/// The keys that the schema allows where an unknown one was found.
+/// The keys that the schema allows in the table with the unknown key.
 fn known_keys(schema_path: &str, schema: &Value) -> Vec<String> {
     let object = schema_path.trim_end_matches("/additionalProperties");
     let properties = schema

@@ -1,5 +1,5 @@
-//! Credentials: named in the configuration, kept elsewhere. A configuration file never holds a secret,
-//! only the name of a variable or the path of a file; the value lives in a type that cannot be printed.
+//! Resolves credentials. A configuration file contains no secrets, only the name of a variable or the path of
+//! a file; the value has a type that cannot be printed.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -12,13 +12,13 @@ use secrecy::{ExposeSecret, SecretString};
 use super::settings::CredentialSettings;
 
 const SECRET_BYTES_MAX: u64 = 64 * 1024;
-/// Shorter ones are not blotted out of texts: they would take half the language with them.
+/// Shorter secrets are not redacted: they would match ordinary words.
 const REDACTED_BYTES_MIN: usize = 6;
 
-/// Every secret that was resolved, so that texts which are not ours to write can be cleaned of them.
+/// All resolved secrets, for redaction of texts from other sources, such as vendors' error messages.
 static KNOWN: RwLock<Vec<SecretString>> = RwLock::new(Vec::new());
 
-/// The secret itself, or why it cannot be had. The reason never contains the value.
+/// Returns the secret, or why it is not available. The reason never contains the value.
 pub(crate) fn resolve(credential: &CredentialSettings) -> Result<SecretString, String> {
     let secret = match (&credential.env, &credential.file) {
         (Some(name), None) => from_environment(name),
@@ -42,7 +42,7 @@ fn remember(secret: &SecretString) {
     }
 }
 
-/// A text without any secret that cogn knows.
+/// The text with all known secrets redacted.
 pub(crate) fn redact(text: &[u8]) -> Cow<'_, [u8]> {
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
     let mut text = Cow::Borrowed(text);
@@ -83,7 +83,7 @@ fn from_file(path: &Path) -> Result<SecretString, String> {
         .map_err(|error| format!("cannot read {shown}: {error}"))?
         .len();
     if size > SECRET_BYTES_MAX {
-        return Err(format!("{shown} is too large to be a secret"));
+        return Err(format!("{shown} is too large for a secret"));
     }
     let text = fs::read_to_string(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
     match text.trim() {
@@ -99,7 +99,7 @@ mod tests {
     use super::{redact, remember};
 
     #[test]
-    fn secrets_are_blotted_out_wherever_they_stand() {
+    fn redacts_all_occurrences_of_known_secrets() {
         remember(&SecretString::from("sk-canary-0123"));
         remember(&SecretString::from("abc"));
         for (text, clean) in [

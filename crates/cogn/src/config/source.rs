@@ -1,5 +1,5 @@
-//! Where layers come from: the built-in defaults, the system's file, the user's, the project's, `COGN_*`
-//! variables. Later ones win.
+//! The sources of layers: the built-in defaults, the files of the system, the user and the project, `COGN_*`
+//! variables. Later layers take precedence.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -18,28 +18,28 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 const FILE_NAME: &str = "cogn.toml";
 const PREFIX: &str = "COGN_";
 
-/// Variables of ours that say nothing about the configuration.
+/// Variables with the prefix that are not settings.
 const NOT_SETTINGS: [&str; 3] = ["COGN_MODELS_DIR", "COGN_GENERATE", "COGN_LOG"];
 
 const DEFAULTS: &str = include_str!("defaults.toml");
 
-/// What was found outside, before it is merged. Tests make one by hand.
+/// The files and variables that were found, before merging.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
     pub(crate) files: Vec<PathBuf>,
     pub(crate) variables: Vec<(String, String)>,
-    /// Names of the variables that vendors' own tools read, and their values.
+    /// Variables of vendors' tools, with their values.
     pub(crate) vendors: Vec<(&'static str, String)>,
 }
 
 impl Sources {
-    /// `explicit` is `--config FILE`: it takes the place of the project's file and must exist.
+    /// `explicit` is `--config FILE`: it replaces the file of the project and must exist.
     pub(crate) fn from_environment(explicit: Option<&Path>) -> Result<Self> {
         let mut files = vec![PathBuf::from("/etc/cogn").join(FILE_NAME)];
         files.extend(user_folder().map(|folder| folder.join(FILE_NAME)));
         match explicit {
             Some(path) if !path.is_file() => {
-                let hint = "`cogn config show` works without a file; `--config` needs one that exists";
+                let hint = "`--config` requires an existing file; omit it to use the defaults";
                 return Err(hinted(
                     format!("no configuration file at {}", path.display()),
                     hint,
@@ -77,7 +77,7 @@ impl Sources {
 fn defaults() -> Result<Layer> {
     let parsed = Layer::of_toml(Path::new("defaults.toml"), DEFAULTS);
     let mut layer =
-        parsed.map_err(|(message, _)| anyhow::anyhow!("the built-in defaults are broken: {message}"))?;
+        parsed.map_err(|(message, _)| anyhow::anyhow!("the built-in defaults are invalid: {message}"))?;
     for origin in layer.origins.values_mut() {
         *origin = Origin::Default;
     }
@@ -107,8 +107,8 @@ fn file_layer(path: &Path) -> Result<Option<Layer>> {
     Ok(Some(layer))
 }
 
-/// `COGN_SERVER__LISTEN` sets `server.listen`. Values are read as TOML where they are TOML (numbers,
-/// booleans, lists), else as text.
+/// `COGN_SERVER__LISTEN` sets `server.listen`. Values are parsed as TOML if possible (numbers, booleans,
+/// lists), otherwise used as text.
 fn set_variable(layer: &mut Layer, name: &str, value: &str) {
     let path = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
     let path: Vec<&str> = path.split("__").collect();
@@ -133,7 +133,7 @@ fn user_folder() -> Option<PathBuf> {
     env::home_dir().map(|home| home.join(".config/cogn"))
 }
 
-/// The nearest `cogn.toml` from here upwards.
+/// The nearest `cogn.toml` in the working folder or its parents.
 fn project_file() -> Option<PathBuf> {
     let here = env::current_dir().ok()?;
     here.ancestors()

@@ -15,10 +15,10 @@ env = "OPENAI_API_KEY"
 [[backends]]
 name = "fast"
 kind = "openai"                      # openai | anthropic | gemini | ollama | local | scripted
-base_url = "http://127.0.0.1:9100/v1"   # what stands before /chat/completions (for anthropic before /v1/messages)
+base_url = "http://127.0.0.1:9100/v1"   # the URL before /chat/completions (for anthropic before /v1/messages)
 model = "mock"                       # optional binding
 credential = "openai"                # optional
-operations = ["chat_completions"]    # optional: each kind has its defaults
+operations = ["chat_completions"]    # optional: each kind has defaults
 features = ["supports_stream", "supports_json_schema"]
 weight = 100
 priority = 10                        # higher is tried first
@@ -108,10 +108,10 @@ fn layer(name: &str, text: &str) -> Layer {
     Layer::of_toml(Path::new(name), text).unwrap_or_else(|(message, _)| panic!("{message}"))
 }
 
-/// Merges texts as files would merge, weakest first, over the built-in defaults.
+/// Merges the texts like files, in order of increasing priority, over the built-in defaults.
 fn merged(texts: &[(&str, &str)]) -> Merged {
     let mut defaults = Sources::default().merge().expect("the defaults are good");
-    // What stands there where nothing is configured.
+    // The back-end that is added without configuration.
     defaults
         .tree
         .retain(|key, _| key != "backends" && key != "credentials");
@@ -132,17 +132,17 @@ fn found(texts: &[(&str, &str)]) -> Vec<(String, String, Option<String>)> {
 }
 
 #[test]
-fn defaults_alone_are_good() {
+fn defaults_are_valid() {
     assert_eq!(found(&[]), []);
 }
 
 #[test]
-fn a_full_example_is_good() {
+fn full_example_is_valid() {
     assert_eq!(found(&[("cogn.toml", EXAMPLE)]), []);
 }
 
 #[test]
-fn everything_at_once_is_good_and_reaches_the_settings() {
+fn deserialises_all_sections() {
     let merged = merged(&[
         (
             "here/cogn.toml",
@@ -162,7 +162,7 @@ fn everything_at_once_is_good_and_reaches_the_settings() {
     assert!(has("supports_json_schema") && has("supports_system_role") && !has("supports_tools"));
     let timeouts = settings.timeouts.with(pool.timeouts);
     assert_eq!((timeouts.first_byte_ms, timeouts.idle_ms), (5, 60_000));
-    // Paths are seen from the file in which they stand.
+    // Paths are relative to the folder of their file.
     assert_eq!(played.script, Some(PathBuf::from("there/played.yaml")));
     assert_eq!(program.program().expect("a program").called(), "there/./speak");
     assert_eq!(settings.network.ca_files, [PathBuf::from("there/ca.pem")]);
@@ -177,7 +177,7 @@ fn everything_at_once_is_good_and_reaches_the_settings() {
 }
 
 #[test]
-fn the_schema_knows_every_word_of_the_vocabularies() {
+fn schema_enums_match_code() {
     let schema: Value = serde_json::from_str(SCHEMA).expect("the schema is JSON");
     let backend = &schema["properties"]["backends"]["items"]["properties"];
     let words = |list: &Value| -> Vec<String> { serde_json::from_value(list.clone()).expect("words") };
@@ -212,7 +212,7 @@ fn the_schema_knows_every_word_of_the_vocabularies() {
 }
 
 #[test]
-fn what_a_schema_cannot_say_is_found_too() {
+fn reports_violations_of_cross_section_rules() {
     let cases = [
         ("[routing]\npolicy = \"hegded\"\n", "routing.policy", "hedged"),
         (
@@ -243,7 +243,7 @@ fn what_a_schema_cannot_say_is_found_too() {
         (
             "[[backends]]\nname = \"fast\"\ncredentials = [\"openai\"]\n",
             "backends.fast.credential",
-            "both",
+            "combined",
         ),
         (
             "[[backends]]\nname = \"fast\"\nheaders = { Authorization = \"Bearer x\" }\n",
@@ -266,7 +266,7 @@ fn what_a_schema_cannot_say_is_found_too() {
 }
 
 #[test]
-fn a_variable_reaches_one_back_end_by_its_name() {
+fn variable_overrides_named_backend() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("cogn.toml");
     std::fs::write(&file, EXAMPLE.replace("\"fast\"", "\"very-fast\"")).expect("it can be written");
@@ -291,7 +291,7 @@ fn a_variable_reaches_one_back_end_by_its_name() {
 }
 
 #[test]
-fn with_nothing_at_all_the_embedded_model_answers() {
+fn uses_embedded_model_without_configuration() {
     let merged = Sources::default().merge().expect("it merges");
     assert_eq!(
         merged.tree["backends"],
@@ -300,7 +300,7 @@ fn with_nothing_at_all_the_embedded_model_answers() {
 }
 
 #[test]
-fn every_vendor_is_found_by_its_own_variables() {
+fn detects_vendors_by_environment_variables() {
     let vendors = [
         ("GOOGLE_API_KEY", "k"),
         ("OLLAMA_HOST", "0.0.0.0"),
@@ -322,14 +322,14 @@ fn every_vendor_is_found_by_its_own_variables() {
     assert_eq!(named("gemini")["credential"], json!("gemini"));
     assert_eq!(named("ollama")["base_url"], json!("http://127.0.0.1:11434"));
     assert_eq!(named("ollama")["default_model"], json!("llama3"));
-    // Another address has models of its own.
+    // The default model does not apply to another URL.
     assert_eq!(named("anthropic")["base_url"], json!("http://127.0.0.1:9"));
     assert_eq!(named("anthropic").get("default_model"), None);
     assert_eq!(named("deepseek")["lacks"][0], json!("supports_json_schema"));
 }
 
 #[test]
-fn later_layers_change_one_value_of_a_named_item() {
+fn later_layer_overrides_single_value_of_named_item() {
     let merged = merged(&[
         ("a.toml", EXAMPLE),
         ("b.toml", "[[backends]]\nname = \"fast\"\nweight = 0\n"),
@@ -349,14 +349,14 @@ fn later_layers_change_one_value_of_a_named_item() {
 }
 
 #[test]
-fn lists_without_names_are_replaced_whole() {
+fn replaces_unnamed_lists() {
     let other = "[[backends]]\nname = \"fast\"\nfeatures = []\n";
     let merged = merged(&[("a.toml", EXAMPLE), ("b.toml", other)]);
     assert_eq!(merged.tree["backends"][0]["features"], json!([]));
 }
 
 #[test]
-fn a_misspelt_key_gets_the_nearest_known_one() {
+fn suggests_nearest_key_for_misspelling() {
     let text = EXAMPLE.replace("weight", "wieght");
     let expected = (
         String::from("backends.fast.wieght"),
@@ -367,8 +367,8 @@ fn a_misspelt_key_gets_the_nearest_known_one() {
 }
 
 #[test]
-fn every_problem_is_found_in_one_go() {
-    let text = "[timeouts]\nidle_ms = \"long\"\n[[backends]]\nname = \"x\"\nkind = \"opanai\"\ncredential = \"nobody\"\n[timouts]\n";
+fn reports_all_problems_at_once() {
+    let text = "[timeouts]\nidle_ms = \"long\"\n[[backends]]\nname = \"x\"\nkind = \"opanai\"\ncredential = \"missing\"\n[timouts]\n";
     let keys: Vec<_> = found(&[("cogn.toml", text)])
         .into_iter()
         .map(|(key, ..)| key)
@@ -384,7 +384,7 @@ fn every_problem_is_found_in_one_go() {
 }
 
 #[test]
-fn variables_overrule_what_is_below_them() {
+fn variables_override_files_and_defaults() {
     let variables = [("COGN_TIMEOUTS__IDLE_MS", "5")];
     let variables = variables
         .map(|(name, value)| (String::from(name), String::from(value)))
@@ -402,7 +402,7 @@ fn variables_overrule_what_is_below_them() {
 }
 
 #[test]
-fn vendors_are_picked_up_only_when_nothing_is_configured() {
+fn ignores_vendor_variables_if_backends_are_configured() {
     let vendors = vec![("OPENAI_API_KEY", String::from("sk-secret"))];
     let merged = Sources {
         vendors: vendors.clone(),
@@ -434,7 +434,7 @@ fn vendors_are_picked_up_only_when_nothing_is_configured() {
 }
 
 #[test]
-fn broken_toml_names_its_line() {
+fn invalid_toml_error_contains_line() {
     let (_, at) =
         Layer::of_toml(Path::new("cogn.toml"), "[timeouts]\nidle_ms = \n").expect_err("it is broken");
     assert_eq!(at.line, 2);

@@ -1,5 +1,5 @@
-//! With nothing configured, the keys and addresses that vendors' own tools read are picked up, so that a
-//! machine on which those tools work needs no configuration. With none of them, the embedded model answers.
+//! Back-ends without configuration: from the environment variables of vendors' tools (keys and URLs), so that
+//! a machine set up for those tools needs no configuration. Without any of them, the embedded model is used.
 
 use std::env;
 
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use super::layer::{Layer, Origin};
 
-/// What one vendor's own tools read.
+/// The environment variables of one vendor's tools.
 struct Vendor {
-    /// Also the name of the back-end.
+    /// The name of the vendor and of the back-end.
     name: &'static str,
     kind: &'static str,
-    /// The first that is set holds the key.
+    /// Variables with the key; the first one that is set is used.
     keys: &'static [&'static str],
     url: Option<&'static str>,
     model: &'static str,
-    /// The address and model where the environment says none.
+    /// URL and model if the environment has none.
     base_url: Option<&'static str>,
     default_model: Option<&'static str>,
     lacks: &'static [&'static str],
@@ -63,35 +63,35 @@ const VENDORS: [Vendor; 9] = [
         default_model: None,
         lacks: &[],
     },
-    // The others speak OpenAI's dialect. They name no usual model of their own here: the person does.
+    // The following vendors use OpenAI's dialect. Some have no default model here; the user sets one.
     Vendor {
         base_url: Some("https://openrouter.ai/api/v1"),
-        ..speaks_openai("openrouter", &["OPENROUTER_API_KEY"], "OPENROUTER_MODEL")
+        ..openai_compatible("openrouter", &["OPENROUTER_API_KEY"], "OPENROUTER_MODEL")
     },
     Vendor {
         base_url: Some("https://api.deepseek.com/v1"),
         default_model: Some("deepseek-flash"),
-        // Its answers can be JSON, but not held to a schema.
+        // It supports JSON answers, but not JSON schemas.
         lacks: &["supports_json_schema", "supports_seed"],
-        ..speaks_openai("deepseek", &["DEEPSEEK_API_KEY"], "DEEPSEEK_MODEL")
+        ..openai_compatible("deepseek", &["DEEPSEEK_API_KEY"], "DEEPSEEK_MODEL")
     },
     Vendor {
         base_url: Some("https://api.mistral.ai/v1"),
         default_model: Some("mistral-small-latest"),
         lacks: &["supports_seed"],
-        ..speaks_openai("mistral", &["MISTRAL_API_KEY"], "MISTRAL_MODEL")
+        ..openai_compatible("mistral", &["MISTRAL_API_KEY"], "MISTRAL_MODEL")
     },
     Vendor {
         base_url: Some("https://api.groq.com/openai/v1"),
-        ..speaks_openai("groq", &["GROQ_API_KEY"], "GROQ_MODEL")
+        ..openai_compatible("groq", &["GROQ_API_KEY"], "GROQ_MODEL")
     },
     Vendor {
         base_url: Some("https://api.x.ai/v1"),
-        ..speaks_openai("xai", &["XAI_API_KEY"], "XAI_MODEL")
+        ..openai_compatible("xai", &["XAI_API_KEY"], "XAI_MODEL")
     },
 ];
 
-const fn speaks_openai(name: &'static str, keys: &'static [&'static str], model: &'static str) -> Vendor {
+const fn openai_compatible(name: &'static str, keys: &'static [&'static str], model: &'static str) -> Vendor {
     Vendor {
         name,
         kind: "openai",
@@ -104,7 +104,7 @@ const fn speaks_openai(name: &'static str, keys: &'static [&'static str], model:
     }
 }
 
-/// The vendors' variables that are set to something.
+/// The vendors' variables that are set and not empty.
 pub(crate) fn found() -> Vec<(&'static str, String)> {
     let names = VENDORS.iter().flat_map(|vendor| {
         let keys = vendor.keys.iter().copied();
@@ -116,8 +116,8 @@ pub(crate) fn found() -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// A back-end for each vendor of which a key or an address was found; else the embedded model. Keys go in
-/// by the name of their variable.
+/// A back-end for each vendor with a key or a URL; otherwise the embedded model. Credentials contain the
+/// names of the variables, not the keys.
 pub(crate) fn layer(found: &[(&'static str, String)]) -> Layer {
     let mut layer = Layer::default();
     let (mut backends, mut credentials) = (Vec::new(), Vec::new());
@@ -139,7 +139,7 @@ pub(crate) fn layer(found: &[(&'static str, String)]) -> Layer {
         } else if let Some(url) = vendor.base_url {
             backend["base_url"] = Value::from(url);
         }
-        // Behind another address stands another server, with models of its own.
+        // Another URL means another server, so the vendor's default model does not apply.
         let usual = vendor.default_model.filter(|_| url.is_none());
         if let Some(model) = value_of(vendor.model).map(|(_, model)| model).or(usual) {
             backend["default_model"] = Value::from(model);
@@ -166,7 +166,7 @@ pub(crate) fn layer(found: &[(&'static str, String)]) -> Layer {
     layer
 }
 
-/// Ollama's variable may hold no more than a host, or the address on which a server listens.
+/// The base URL. Ollama's variable may contain only a host, or the listen address of the server.
 fn address(kind: &str, url: &str) -> String {
     let url = url.trim_end_matches('/');
     if kind != "ollama" {

@@ -1,11 +1,11 @@
-//! Requests over HTTP. A body is read until it ends, until the check has enough of it, or until its time is
-//! up; then the connection is dropped.
+//! HTTP requests to the server under test. A body is read to its end, until the check has enough of it, or
+//! until the timeout; then the connection is dropped.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::StreamExt;
-use module::conformance::server::{ServerResponse, ServerRequest, Method, Transport};
+use module::conformance::server::{Method, ServerRequest, ServerResponse, Transport};
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{RequestBuilder, Url};
@@ -25,8 +25,8 @@ impl Client {
     pub(crate) fn new(url: &str, key: Option<SecretString>, patience: Duration) -> Result<Self> {
         let wrong = || {
             hinted(
-                format!("`{url}` is no address of a server"),
-                "it looks like http://127.0.0.1:8787",
+                format!("`{url}` is not a valid server URL"),
+                "use a URL such as http://127.0.0.1:8787",
             )
         };
         let mut base = Url::parse(url).map_err(|_| wrong())?;
@@ -48,7 +48,7 @@ impl Client {
         })
     }
 
-    /// The address as it may be printed: without a user's name or password.
+    /// The URL for output: without user name and password.
     pub(crate) fn shown(&self) -> String {
         let mut url = self.base.clone();
         url.set_username("").ok();
@@ -67,7 +67,7 @@ impl Client {
         Some(value)
     }
 
-    /// The answer, or why there is none.
+    /// Sends a request and returns the response, or why there is none.
     pub(crate) async fn send(&self, ask: &ServerRequest) -> Result<ServerResponse, String> {
         let work = async {
             match ask.over {
@@ -77,7 +77,7 @@ impl Client {
         };
         match tokio::time::timeout(self.patience, work).await {
             Ok(answer) => answer,
-            Err(_) => Err(format!("nothing more after {} ms", self.patience.as_millis())),
+            Err(_) => Err(format!("timed out after {} ms", self.patience.as_millis())),
         }
     }
 
@@ -126,7 +126,7 @@ impl Client {
     }
 }
 
-/// The innermost cause says most: `connection refused`.
+/// The innermost cause, which is the most specific one: `connection refused`.
 fn reason(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {

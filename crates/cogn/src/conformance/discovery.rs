@@ -1,40 +1,40 @@
-//! Which modules a server has, as far as it says so.
+//! Discovery of the modules of a server from its module list.
 
 use anyhow::{Result, anyhow};
-use module::conformance::server::{ServerResponse, ServerRequest, ListedModule, TestModules};
+use module::conformance::server::{ListedModule, ServerRequest, ServerResponse, TestModules};
 use serde_json::Value;
 
 use super::client::Client;
 use super::limits;
 use crate::output::hinted;
 
-/// A module that a person wants to be used, with its input if there is one.
+/// A module selected with `--module`, with its input if given.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedModule {
     pub(crate) name: String,
     pub(crate) input: Option<Value>,
 }
 
-/// The modules that were named; without names, those that the server lists.
+/// The modules selected by the user, or those that the server lists.
 pub(super) async fn discover(client: &Client, named: &[RequestedModule]) -> Result<TestModules> {
     let listing = client.send(&ServerRequest::list_modules()).await;
     let listing = listing.map_err(|reason| {
         hinted(
             format!("{} cannot be reached: {reason}", client.shown()),
-            "is the server running, and is the address right?",
+            "check that the server is running and that the URL is correct",
         )
     })?;
     if [401, 403].contains(&listing.status) {
         return Err(hinted(
-            format!("{} wants to know who asks", client.shown()),
-            "--key-env NAME names the variable that holds a key for it",
+            format!("{} requires authentication", client.shown()),
+            "use --key-env NAME, the environment variable with a key for it",
         ));
     }
     let rows = rows(&listing);
     let mut wanted = named.to_vec();
     if wanted.is_empty() {
         let names = rows.iter().filter_map(|row| row.get("name")?.as_str());
-        // A name becomes part of an address, so it must be nothing but a name.
+        // A name becomes part of a URL path, so only plain names are accepted.
         let plain = names.filter(|name| is_plain(name)).take(limits::MODULES_MAX);
         wanted.extend(plain.map(|name| RequestedModule {
             name: String::from(name),
@@ -44,7 +44,7 @@ pub(super) async fn discover(client: &Client, named: &[RequestedModule]) -> Resu
     let mut listed = Vec::new();
     for RequestedModule { name, input } in wanted {
         if !is_plain(&name) {
-            return Err(anyhow!("`{name}` is no name of a module"));
+            return Err(anyhow!("`{name}` is not a valid module name"));
         }
         let row = rows.iter().find(|row| row["name"] == name.as_str());
         let whole = client.send(&ServerRequest::show_module(&name)).await.ok();

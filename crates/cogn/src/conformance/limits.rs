@@ -1,12 +1,12 @@
-//! Every bound of talking to a server under test.
+//! Limits of requests to a server under test.
 
-/// Largest answer that is read.
+/// Size limit of a response.
 pub(crate) const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Most modules of a server that are looked at.
+/// Limit of modules of a server.
 pub(crate) const MODULES_MAX: usize = 64;
-/// Most requests of one check; a check that wants more is wrong.
+/// Limit of requests of one check.
 pub(crate) const REQUESTS_PER_CHECK_MAX: usize = 8;
-/// Most messages of a WebSocket that are read.
+/// Limit of messages of a WebSocket.
 pub(crate) const MESSAGES_MAX: usize = 100_000;
-/// Largest file with an input.
+/// Size limit of an input file.
 pub(crate) const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;

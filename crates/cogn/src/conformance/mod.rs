@@ -1,5 +1,5 @@
-//! A running server under test: the requests of `module::conformance::server` are carried to it, and its
-//! answers brought back. What they mean is not decided here.
+//! Sends the requests of `module::conformance::server` to a running server and returns its responses. The
+//! responses are evaluated in the crate `module`.
 
 mod client;
 mod discovery;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use module::conformance::server::{
-    ServerResponse, Check, CheckRow, Capability, ServerReport, CheckEnd, TestModule, TestModules, checks,
+    Capability, Check, CheckEnd, CheckRow, ServerReport, ServerResponse, TestModule, TestModules, checks,
 };
 
 pub(crate) use client::Client;
@@ -18,7 +18,7 @@ pub(crate) use discovery::RequestedModule;
 
 use crate::output::hinted;
 
-/// Makes every check up to a level.
+/// Runs all checks up to a level.
 pub(crate) async fn examine(client: &Client, named: &[RequestedModule], level: u8) -> Result<ServerReport> {
     let subjects = discovery::discover(client, named).await?;
     let cast = ModuleSelection::rehearse(client, &subjects).await?;
@@ -36,20 +36,22 @@ pub(crate) async fn examine(client: &Client, named: &[RequestedModule], level: u
     Ok(ServerReport::new(client.shown(), level, rows))
 }
 
-/// One check, request by request.
+/// Runs one check, request by request.
 async fn make(client: &Client, check: &Check, subject: &TestModule) -> Result<(), CheckEnd> {
     let mut answers: Vec<ServerResponse> = Vec::new();
     while let Some(ask) = check.next(subject, &answers)? {
         if answers.len() >= limits::REQUESTS_PER_CHECK_MAX {
-            return Err(CheckEnd::Failed(String::from("the check came to no end")));
+            return Err(CheckEnd::Failed(String::from(
+                "the check exceeded its request limit",
+            )));
         }
         let answer = client.send(&ask).await;
-        answers.push(answer.map_err(|reason| CheckEnd::Failed(format!("no answer: {reason}")))?);
+        answers.push(answer.map_err(|reason| CheckEnd::Failed(format!("no response: {reason}")))?);
     }
     Ok(())
 }
 
-/// Who plays which part, or why nobody does.
+/// The module for each kind of check, or why there is none.
 struct ModuleSelection(HashMap<&'static str, Result<TestModule, String>>);
 
 impl ModuleSelection {
@@ -58,15 +60,15 @@ impl ModuleSelection {
         for need in Capability::ALL {
             let part = match subjects.choose(need) {
                 None => Err(format!(
-                    "the server lists no {} whose input is known",
+                    "the server lists no {} with a known input",
                     need.description()
                 )),
                 Some(subject) => match client.send(&subject.probe_request()).await {
                     Ok(answer) => match TestModule::unsuitable_reason(&answer) {
                         None => Ok(subject),
-                        Some(reason) => Err(format!("module `{}` is no use: {reason}", subject.name)),
+                        Some(reason) => Err(format!("module `{}` is not suitable: {reason}", subject.name)),
                     },
-                    Err(reason) => Err(format!("module `{}` does not answer: {reason}", subject.name)),
+                    Err(reason) => Err(format!("module `{}` does not respond: {reason}", subject.name)),
                 },
             };
             parts.insert(need.description(), part);
@@ -76,7 +78,7 @@ impl ModuleSelection {
             Ok(_) => Ok(cast),
             Err(reason) => Err(hinted(
                 format!("nothing can be checked: {reason}"),
-                "`cogn conformance --emit-modules DIR` writes modules for the server; or name one of its own with --module NAME --input FILE",
+                "`cogn conformance --emit-modules DIR` writes modules for the server; or select one of its modules with --module NAME --input FILE",
             )),
         }
     }
@@ -85,7 +87,7 @@ impl ModuleSelection {
         match self.0.get(need.description()) {
             Some(Ok(subject)) => Ok(subject),
             Some(Err(reason)) => Err(reason.clone()),
-            None => Err(String::from("nobody was asked")),
+            None => Err(String::from("no module was selected")),
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The same over a WebSocket: one message goes out, and what comes back is gathered line by line.
+//! WebSocket requests to the server under test: sends one message and collects the received messages as
+//! lines.
 
 use futures::{SinkExt, StreamExt};
-use module::conformance::server::{ServerResponse, ServerRequest};
+use module::conformance::server::{ServerRequest, ServerResponse};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
@@ -13,7 +14,7 @@ const SWITCHED: u16 = 101;
 pub(super) async fn exchange(client: &Client, ask: &ServerRequest) -> Result<ServerResponse, String> {
     let url = client.url(&ask.path);
     let Some(rest) = url.strip_prefix("http://") else {
-        return Ok(refused(0, "a WebSocket is tried over plain HTTP only"));
+        return Ok(refused(0, "WebSocket checks require plain HTTP"));
     };
     let request = format!("ws://{rest}").into_client_request();
     let mut request = request.map_err(|error| error.to_string())?;
@@ -50,7 +51,7 @@ pub(super) async fn exchange(client: &Client, ask: &ServerRequest) -> Result<Ser
     Ok(answer)
 }
 
-/// An answer without headers.
+/// A response without headers.
 fn refused(status: u16, said: &str) -> ServerResponse {
     ServerResponse {
         status,

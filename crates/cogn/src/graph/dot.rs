@@ -1,4 +1,4 @@
-//! The picture for Graphviz.
+//! Output for Graphviz.
 
 use super::CompositionGraph;
 

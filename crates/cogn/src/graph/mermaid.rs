@@ -1,4 +1,4 @@
-//! The picture for Markdown pages that draw Mermaid.
+//! Output as a Mermaid flowchart for Markdown pages.
 
 use super::{CompositionGraph, Edge};
 
@@ -31,7 +31,7 @@ pub(crate) fn mermaid(drawing: &CompositionGraph) -> String {
     text
 }
 
-/// Hyphens would read as arrows.
+/// Replaces hyphens, which Mermaid would parse as arrows.
 fn id(name: &str) -> String {
     name.replace('-', "_")
 }

@@ -1,12 +1,12 @@
-//! A composition as a picture: the facts about it, and one file for each way of drawing them. Nothing here
-//! finds or judges modules.
+//! The composition of a module as a graph, and one file per output format. Modules are neither searched nor
+//! validated here.
 
 mod dot;
-mod model;
 mod mermaid;
+mod model;
 mod tree;
 
 pub(crate) use dot::dot;
-pub(crate) use model::{CompositionGraph, Edge};
 pub(crate) use mermaid::mermaid;
+pub(crate) use model::{CompositionGraph, Edge};
 pub(crate) use tree::tree;

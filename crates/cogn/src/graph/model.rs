@@ -1,13 +1,13 @@
-//! What there is to draw, in the form that `--format json` prints.
+//! The composition graph as data; the output of `--format json`.
 
-use module::compose::{Resolved, Graph, Dependency};
+use module::compose::{Dependency, Graph, Resolved};
 use module::manifest::Composition;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct CompositionGraph {
     pub(crate) root: String,
-    /// Calls of the longest chain; null where there is a circle.
+    /// Length of the longest chain of calls; null if there is a cycle.
     pub(crate) depth: Option<usize>,
     pub(crate) max_depth: u64,
     pub(crate) modules: Vec<Node>,
@@ -26,16 +26,16 @@ pub(crate) struct Node {
 #[derive(Debug, Serialize)]
 pub(crate) struct Edge {
     pub(crate) name: String,
-    /// The range that is asked for.
+    /// The required version range.
     pub(crate) wanted: Option<String>,
     pub(crate) called: bool,
     pub(crate) optional: bool,
     pub(crate) fallback: Option<String>,
     pub(crate) conditions: Vec<String>,
-    /// The module that is asked under this name; null when there is none.
+    /// The module that is called under this name; null if there is none.
     pub(crate) taken: Option<String>,
     pub(crate) version: Option<String>,
-    /// Why it is not the one that was named.
+    /// Why it is not the module with this name.
     pub(crate) absent: Option<String>,
 }
 
@@ -113,7 +113,7 @@ impl Edge {
         }
     }
 
-    /// What is to be said about it in a line.
+    /// Notes for one line of output.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.called {

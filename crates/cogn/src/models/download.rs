@@ -1,5 +1,5 @@
-//! One file over HTTP into one file on disk, taken up again where it broke off. Only HTTPS is spoken, except
-//! to this machine itself. Whether the bytes are the right ones is for the digest to say.
+//! Downloads a file and resumes interrupted downloads. Only HTTPS is allowed, except for loopback addresses.
+//! The caller verifies the digest.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -15,7 +15,7 @@ use super::limits;
 use super::progress::Progress;
 use crate::wiring::current_thread_runtime;
 
-/// Fetches `url` into `path`. What stands there already is taken as the beginning.
+/// Downloads `url` to `path`. An existing file is continued.
 pub(crate) fn download(
     url: &str,
     path: &Path,
@@ -23,9 +23,9 @@ pub(crate) fn download(
     what: &str,
     progress: &Progress,
 ) -> Result<()> {
-    let url = Url::parse(url).with_context(|| format!("`{url}` is no address"))?;
+    let url = Url::parse(url).with_context(|| format!("`{url}` is not a valid URL"))?;
     if !is_private_or_here(&url) {
-        bail!("only https:// addresses are fetched, not {url}");
+        bail!("only https:// URLs are allowed, not {url}");
     }
     let client = client()?;
     current_thread_runtime()?.block_on(async {
@@ -37,7 +37,7 @@ pub(crate) fn download(
                 Ok(()) => return Ok(()),
                 Err(DownloadError::Final(error)) => return Err(error),
                 Err(DownloadError::Interrupted(error)) => {
-                    // Progress earns another try.
+                    // Progress resets the number of retries.
                     tries = if file.stream_position()? > before {
                         0
                     } else {
@@ -53,7 +53,7 @@ pub(crate) fn download(
 }
 
 enum DownloadError {
-    /// Another try may go on where this one ended.
+    /// A retry can resume.
     Interrupted(anyhow::Error),
     Final(anyhow::Error),
 }
@@ -88,7 +88,7 @@ fn client() -> Result<Client> {
     built.context("cannot set up HTTPS")
 }
 
-/// Whether nobody between can change the bytes, or there is nobody between.
+/// Whether the URL is HTTPS, or HTTP on a loopback address.
 fn is_private_or_here(url: &Url) -> bool {
     let here = || {
         let host = url.host_str().unwrap_or_default();
@@ -118,7 +118,7 @@ async fn transfer(
         .map_err(|error| DownloadError::Interrupted(anyhow::Error::new(error).context(shown())))?;
     let start = match response.status() {
         StatusCode::PARTIAL_CONTENT if starts_at(&response, here) => here,
-        // Nothing is missing, or what is here is no beginning of it: the digest will tell.
+        // The file is complete or invalid: the digest check decides.
         StatusCode::RANGE_NOT_SATISFIABLE if here > 0 => return Ok(()),
         StatusCode::OK => {
             file.set_len(0).map_err(final_error)?;
@@ -160,14 +160,14 @@ async fn transfer(
     }
     match total {
         Some(total) if done < total => Err(DownloadError::Interrupted(anyhow::anyhow!(
-            "{}: broke off at {done} of {total} bytes",
+            "{}: interrupted at {done} of {total} bytes",
             shown()
         ))),
         _ => Ok(()),
     }
 }
 
-/// A server that sends another part than the one asked for must not be appended.
+/// Whether the response starts at the requested offset; other responses must not be appended.
 fn starts_at(response: &Response, here: u64) -> bool {
     let range = response.headers().get(CONTENT_RANGE);
     let range = range.and_then(|range| range.to_str().ok()).unwrap_or_default();

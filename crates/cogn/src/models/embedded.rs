@@ -1,5 +1,4 @@
-//! The last step to an embedded model: from a name to weights on the shelf to a back-end. What is missing is
-//! said as a reason with the way out in it.
+//! Creates a back-end for an embedded model from installed weights. Errors contain a reason and a hint.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,15 +9,15 @@ use local::{Embedder, EmbedderOptions, EncoderFiles, LocalUpstream, Options};
 use super::catalogue::{ModelKind, default_entry};
 use super::store::ModelStore;
 
-/// Why there is no embedded model, and what to do about it.
+/// Why the embedded model is unavailable, and how to fix it.
 #[derive(Debug)]
 pub(crate) struct ModelUnavailable {
     pub(crate) reason: String,
     pub(crate) hint: String,
 }
 
-/// The embedded model as a back-end. `model` is a name on the shelf or a GGUF file; without one, the usual
-/// model is taken.
+/// The embedded model as a back-end. `model` is an installed model or a GGUF file; without it, the default
+/// model is used.
 pub(crate) fn embedded(name: &str, model: Option<&str>) -> Result<Arc<dyn Upstream>, ModelUnavailable> {
     if !local::BUILT_IN {
         return Err(not_built("the embedded model"));
@@ -27,7 +26,7 @@ pub(crate) fn embedded(name: &str, model: Option<&str>) -> Result<Arc<dyn Upstre
     Ok(Arc::new(LocalUpstream::new(&Options::new(name, model, path))))
 }
 
-/// The embedded encoder as a back-end. `model` is a name on the shelf; without one, the usual one is taken.
+/// The embedded encoder as a back-end. `model` is an installed model; without it, the default is used.
 pub(crate) fn encoder(name: &str, model: Option<&str>) -> Result<Arc<dyn Upstream>, ModelUnavailable> {
     if !local::EMBEDS {
         return Err(not_built("embeddings"));
@@ -39,9 +38,9 @@ pub(crate) fn encoder(name: &str, model: Option<&str>) -> Result<Arc<dyn Upstrea
 
 fn not_built(what: &str) -> ModelUnavailable {
     ModelUnavailable {
-        reason: format!("this cogn was built without {what} (E4001)"),
+        reason: format!("cogn was built without {what} (E4001)"),
         hint: String::from(
-            "install one that has it: cargo install --path crates/cogn --features local; or set a vendor's key, such \
+            "install a build that includes it: cargo install --path crates/cogn --features local; or set a vendor's key, such \
              as OPENAI_API_KEY",
         ),
     }
@@ -49,12 +48,12 @@ fn not_built(what: &str) -> ModelUnavailable {
 
 fn weights(model: Option<&str>, form: ModelKind) -> Result<(String, PathBuf), ModelUnavailable> {
     let pull = |model: &str| ModelUnavailable {
-        reason: format!("the weights of `{model}` are not here (E4001)"),
-        hint: format!("`cogn models pull {model}` fetches them"),
+        reason: format!("the weights of `{model}` are not installed (E4001)"),
+        hint: format!("`cogn models pull {model}` downloads them"),
     };
     let other = |reason: String| ModelUnavailable {
         reason,
-        hint: String::from("`cogn models list` shows what is here"),
+        hint: String::from("`cogn models list` shows the installed models"),
     };
     let file = model.filter(|model| form == ModelKind::Generator && model.ends_with(".gguf"));
     if let Some(path) = file.map(PathBuf::from) {
@@ -65,22 +64,24 @@ fn weights(model: Option<&str>, form: ModelKind) -> Result<(String, PathBuf), Mo
     let shelf = ModelStore::from_environment().map_err(|error| other(format!("{error:#}")))?;
     let found = match model {
         Some(model) => shelf.find(model),
-        None => shelf.default_model(form).map_err(|error| other(format!("{error:#}")))?,
+        None => shelf
+            .default_model(form)
+            .map_err(|error| other(format!("{error:#}")))?,
     };
     match (found, model) {
         (Some(installed), _) if installed.form == form => Ok((installed.name, installed.path)),
         (Some(installed), _) => Err(other(match installed.form {
-            ModelKind::Encoder => format!("`{}` makes embeddings and nothing else (E4001)", installed.name),
-            ModelKind::Generator => format!("`{}` writes, and makes no embeddings (E4001)", installed.name),
+            ModelKind::Encoder => format!("`{}` supports only embeddings (E4001)", installed.name),
+            ModelKind::Generator => format!("`{}` does not support embeddings (E4001)", installed.name),
         })),
         (None, Some(model)) => Err(pull(model)),
         (None, None) if form == ModelKind::Encoder => Err(pull(
             default_entry(form).map_or("all-minilm-l6-v2", |entry| entry.name),
         )),
         (None, None) => Err(ModelUnavailable {
-            reason: String::from("no weights for the embedded model are here (E4001)"),
+            reason: String::from("no weights for the embedded model are installed (E4001)"),
             hint: String::from(
-                "`cogn models pull` fetches a small model; or set a vendor's key, such as OPENAI_API_KEY",
+                "`cogn models pull` downloads a small model; or set a vendor's key, such as OPENAI_API_KEY",
             ),
         }),
     }

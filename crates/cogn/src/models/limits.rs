@@ -1,21 +1,21 @@
-//! Every bound of fetching weights.
+//! Limits of downloads of weights.
 
 use std::time::Duration;
 
-/// Largest weights file.
+/// Size limit of a weights file.
 pub(crate) const MODEL_BYTES_MAX: u64 = 64 * 1024 * 1024 * 1024;
-/// How far a package may be larger than the weights that it carries.
+/// Size limit of a package.
 pub(crate) const PACKAGE_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
-/// Members of one package.
+/// Limit of members of one package.
 pub(crate) const MEMBERS_MAX: usize = 10_000;
-/// What pip may say.
+/// Size limit of pip's report.
 pub(crate) const REPORT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Redirects of one download; hubs send to a store of files.
+/// Limit of redirects of one download; hubs redirect to file servers.
 pub(crate) const REDIRECTS_MAX: usize = 10;
-/// Times a broken download is taken up again.
+/// Limit of consecutive retries without progress.
 pub(crate) const RESUMES_MAX: u32 = 5;
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// Longest silence in a download.
+/// Timeout without data.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest name of a model.
+/// Length limit of a model name.
 pub(crate) const NAME_BYTES_MAX: usize = 100;

@@ -1,13 +1,13 @@
-//! Weights of embedded models on this machine: which are known, which are there, and how they come here.
-//! Works in every build; running them is the business of the crate `local`.
+//! Weights of embedded models: known models, installed models, and downloads. Included in every build; the
+//! crate `local` runs the models.
 
 mod catalogue;
 mod download;
 mod embedded;
 mod limits;
-mod pypi;
 mod progress;
 mod pull;
+mod pypi;
 mod store;
 
 pub(crate) use catalogue::{CATALOGUE, CatalogueModel, ModelKind, WeightsSource, default_entry};

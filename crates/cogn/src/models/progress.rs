@@ -1,4 +1,4 @@
-//! How far a transfer is, for a person at a terminal. Nobody else sees anything of it.
+//! Progress bar of a download; hidden if stderr is not a terminal, with `--json` and with `--quiet`.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -11,7 +11,7 @@ impl Progress {
     pub(crate) fn new(output: &Output) -> Self {
         let target = match output.json || output.quiet {
             true => ProgressDrawTarget::hidden(),
-            // Hidden by itself where stderr is no terminal.
+            // indicatif hides it if stderr is not a terminal.
             false => ProgressDrawTarget::stderr(),
         };
         let bar = ProgressBar::with_draw_target(None, target);

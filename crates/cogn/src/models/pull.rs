@@ -1,5 +1,5 @@
-//! From what was asked for to weights on the shelf: by name from the first source that has them, from an
-//! address, or from a file that is here. Nothing gets its final name before its digest is right.
+//! Installs weights: by name from the first available source, from a URL, or from a local file. Files get
+//! their final name only after the digest was verified.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use anyhow::{Context, Result, bail};
 use super::catalogue::{CATALOGUE, CatalogueModel, ModelKind, WeightsSource};
 use super::download::download;
 use super::progress::Progress;
-use super::store::{InstalledModel, ModelManifest, PullGuard, ModelStore, sha256};
+use super::store::{InstalledModel, ModelManifest, ModelStore, PullGuard, sha256};
 use super::{limits, pypi};
 use crate::near::nearest;
 use crate::output::{Output, hinted};
 
-/// What is to be pulled.
+/// The source to pull from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PullSource {
     Name(String),
@@ -22,11 +22,11 @@ pub(crate) enum PullSource {
     Address(String),
 }
 
-/// What came of it.
+/// The result of a pull.
 #[derive(Debug)]
 pub(crate) struct Pulled {
     pub(crate) installed: InstalledModel,
-    /// It was here before.
+    /// The model was already installed.
     pub(crate) already: bool,
 }
 
@@ -41,7 +41,7 @@ impl PullSource {
         }
     }
 
-    /// What it is called on the shelf, if nobody says otherwise.
+    /// The default name of the installed model.
     fn name(&self) -> Result<String> {
         let from = match self {
             Self::Name(name) => return Ok(name.clone()),
@@ -53,7 +53,7 @@ impl PullSource {
             .and_then(|stem| stem.to_str())
             .unwrap_or_default();
         if stem.is_empty() {
-            bail!("no name follows from {}", from.display());
+            bail!("cannot derive a model name from {}", from.display());
         }
         Ok(stem.to_ascii_lowercase())
     }
@@ -98,8 +98,10 @@ pub(crate) fn pull(
     let progress = Progress::new(output);
     let fetched = match wanted {
         PullSource::Name(_) => by_name(entry, &pulling, &progress, output),
-        PullSource::Address(url) => download(url, &pulling.partial, limits::MODEL_BYTES_MAX, &name, &progress)
-            .and_then(|()| verified(&pulling, digest.as_deref(), url)),
+        PullSource::Address(url) => {
+            download(url, &pulling.partial, limits::MODEL_BYTES_MAX, &name, &progress)
+                .and_then(|()| verified(&pulling, digest.as_deref(), url))
+        }
         PullSource::File(path) => {
             let copied = match folder {
                 Some(folder) => copy_encoder(folder, &pulling),
@@ -113,7 +115,7 @@ pub(crate) fn pull(
     pulling.finish(&note).inspect_err(|_| discard(&pulling))?;
     let installed = shelf
         .find(&name)
-        .context("the weights vanished while they were put away")?;
+        .context("the installed weights were not found")?;
     let already = false;
     Ok(Pulled { installed, already })
 }
@@ -123,7 +125,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     copied.with_context(|| format!("cannot copy {}", from.display()))
 }
 
-/// The files of an encoder, out of a folder in which they have the names that hubs give them.
+/// Copies the files of an encoder from a folder with the file names of model hubs.
 fn copy_encoder(folder: &Path, pulling: &PullGuard) -> Result<()> {
     let files = local::EncoderFiles::in_folder(folder);
     files.check()?;
@@ -141,11 +143,11 @@ fn entry(name: &str) -> Result<&'static CatalogueModel> {
         let hint = match nearest(name, known.iter().copied(), 1).first() {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!(
-                "known are {}; a file or an https:// address can be pulled too",
+                "known models: {}; a file or an https:// URL is accepted too",
                 known.join(", ")
             ),
         };
-        hinted(format!("no model named `{name}` is known"), hint)
+        hinted(format!("unknown model `{name}`"), hint)
     })
 }
 
@@ -172,15 +174,15 @@ fn by_name(
             Ok(note) => return Ok(note),
             Err(error) => {
                 progress.clear();
-                output.note(format!("not from {shown}: {}", error.root_cause()));
+                output.note(format!("pull from {shown} failed: {}", error.root_cause()));
                 reasons.push(shown);
             }
         }
     }
     Err(hinted(
-        format!("{} could not be fetched from any of its sources", entry.name),
+        format!("{} could not be downloaded from any source", entry.name),
         format!(
-            "tried {}; weights that you have elsewhere: `cogn models pull FILE.gguf --name {}`",
+            "tried {}; to install weights from a file: `cogn models pull FILE.gguf --name {}`",
             reasons.join(", "),
             entry.name
         ),
@@ -232,7 +234,7 @@ fn companions_verified(entry: &CatalogueModel, pulling: &PullGuard) -> Result<()
         if actual != companion.sha256 {
             discard(pulling);
             bail!(
-                "the digest of {} is {actual}, and should be {}",
+                "the digest of {} is {actual}, expected {}",
                 companion.extension,
                 companion.sha256
             );
@@ -241,15 +243,15 @@ fn companions_verified(entry: &CatalogueModel, pulling: &PullGuard) -> Result<()
     Ok(())
 }
 
-/// The note for weights that are what they should be. Others are thrown away, so that the next try does not
-/// go on where wrong bytes end.
+/// Verifies the digest and returns the manifest. Files with a wrong digest are deleted, so that the next pull
+/// does not resume them.
 fn verified(pulling: &PullGuard, digest: Option<&str>, source: &str) -> Result<ModelManifest> {
     let actual = sha256(&pulling.partial)?;
     if let Some(digest) = digest
         && digest != actual
     {
         discard(pulling);
-        bail!("the digest is {actual}, and should be {digest}");
+        bail!("the digest is {actual}, expected {digest}");
     }
     Ok(ModelManifest {
         sha256: actual,
@@ -258,7 +260,7 @@ fn verified(pulling: &PullGuard, digest: Option<&str>, source: &str) -> Result<M
 }
 
 fn discard(pulling: &PullGuard) {
-    // They are replaced by the next try in any case.
+    // Ignored: the next pull overwrites the files.
     fs::remove_file(&pulling.partial).ok();
     for (_, partial) in &pulling.companions {
         fs::remove_file(partial).ok();

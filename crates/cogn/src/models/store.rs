@@ -1,5 +1,6 @@
-//! The folder of weights: one file of weights per model, what belongs to it, and a note that says where it came
-//! from. Weights under their final name are whole, have the digest that the note says, and miss nothing.
+//! The folder of installed models: per model a weights file, its companion files and a manifest with source
+//! and digest. A weights file with its final name is complete, matches the digest and has all companion
+//! files.
 
 use std::env;
 use std::fs::{self, File};
@@ -21,7 +22,7 @@ pub(crate) struct ModelStore {
     pub(crate) folder: PathBuf,
 }
 
-/// Weights that are here.
+/// An installed model.
 #[derive(Clone, Debug)]
 pub(crate) struct InstalledModel {
     pub(crate) name: String,
@@ -31,19 +32,19 @@ pub(crate) struct InstalledModel {
     pub(crate) note: Option<ModelManifest>,
 }
 
-/// What is written beside the weights.
+/// The manifest beside the weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ModelManifest {
     pub(crate) sha256: String,
     pub(crate) source: String,
 }
 
-/// Keeps others from pulling the same model. The operating system lets go of it when the process ends.
+/// Lock against concurrent pulls of the same model. It is released when the process ends.
 #[derive(Debug)]
 pub(crate) struct PullGuard {
     _lock: File,
     pub(crate) partial: PathBuf,
-    /// What belongs to the weights, each with the place where it is gathered.
+    /// The companion files, each with the path of its partial file.
     pub(crate) companions: Vec<(&'static str, PathBuf)>,
     form: ModelKind,
     path: PathBuf,
@@ -51,7 +52,7 @@ pub(crate) struct PullGuard {
 }
 
 impl ModelStore {
-    /// `COGN_MODELS_DIR`, or `cogn/models` in the folder for data of this user.
+    /// `COGN_MODELS_DIR`, or `cogn/models` in the data folder of the user.
     pub(crate) fn from_environment() -> Result<Self> {
         let set = |name: &str| {
             env::var_os(name)
@@ -63,14 +64,14 @@ impl ModelStore {
             .or_else(|| env::home_dir().map(|home| home.join(".local/share/cogn/models")));
         let Some(folder) = folder else {
             return Err(hinted(
-                "there is no folder for models: this user has no home folder",
+                "no folder for models: the user has no home folder",
                 "set COGN_MODELS_DIR",
             ));
         };
         Ok(Self { folder })
     }
 
-    /// Everything that is here, by name.
+    /// All installed models, by name.
     pub(crate) fn all(&self) -> Result<Vec<InstalledModel>> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -98,7 +99,7 @@ impl ModelStore {
         is_name(name).then(|| self.look(name)).flatten()
     }
 
-    /// What is used where nobody names a model: the catalogue's first, else the first that is here.
+    /// The default model: the first entry of the catalogue if installed, otherwise the first installed model.
     pub(crate) fn default_model(&self, form: ModelKind) -> Result<Option<InstalledModel>> {
         let default = default_entry(form).and_then(|entry| self.find(entry.name));
         match default.filter(|installed| installed.form == form) {
@@ -110,8 +111,8 @@ impl ModelStore {
     pub(crate) fn remove(&self, name: &str) -> Result<InstalledModel> {
         let Some(installed) = self.find(name) else {
             return Err(hinted(
-                format!("no model named `{name}` is installed"),
-                "`cogn models list` shows which are",
+                format!("model `{name}` is not installed"),
+                "`cogn models list` shows the installed models",
             ));
         };
         let pulling = self.begin(name, installed.form)?;
@@ -130,13 +131,13 @@ impl ModelStore {
         Ok(installed)
     }
 
-    /// Reserves a name for whoever brings its weights.
+    /// Locks a model name for a pull or removal.
     pub(crate) fn begin(&self, name: &str, form: ModelKind) -> Result<PullGuard> {
         if !is_name(name) {
-            bail!("`{name}` cannot be the name of a model: letters, digits, `.`, `_` and `-` only");
+            bail!("`{name}` is not a valid model name: only letters, digits, `.`, `_` and `-` are allowed");
         }
         let made = fs::create_dir_all(&self.folder);
-        made.with_context(|| format!("cannot make {}", self.folder.display()))?;
+        made.with_context(|| format!("cannot create {}", self.folder.display()))?;
         let path = self.beside(name, "lock");
         let lock = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         if let Err(error) = lock.try_lock() {
@@ -187,14 +188,14 @@ impl ModelStore {
 }
 
 impl PullGuard {
-    /// Where a file that belongs to the weights is gathered.
+    /// The partial file of a companion.
     pub(crate) fn companion(&self, extension: &str) -> Result<&Path> {
         let found = self.companions.iter().find(|(known, _)| *known == extension);
         let found = found.map(|(_, partial)| partial.as_path());
-        found.with_context(|| format!("weights of this form have no {extension}"))
+        found.with_context(|| format!("models of this kind have no {extension}"))
     }
 
-    /// The partial file becomes the model, in one step.
+    /// Verifies the partial files and renames them to their final names.
     pub(crate) fn finish(&self, note: &ModelManifest) -> Result<PathBuf> {
         match self.form {
             ModelKind::Generator => local::check_weights(&self.partial)?,
@@ -206,7 +207,7 @@ impl PullGuard {
             .check()?,
         }
         File::open(&self.partial)?.sync_all()?;
-        // The weights come last: where they are, nothing is missing.
+        // The weights are renamed last, so that their presence means that the model is complete.
         for (extension, partial) in &self.companions {
             File::open(partial)?.sync_all()?;
             let path = self.note.with_extension(extension);
@@ -221,7 +222,7 @@ impl PullGuard {
     }
 }
 
-/// Names are file names too: nothing in them may lead out of the folder.
+/// Names are used as file names and must not contain path separators.
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     !name.is_empty()

@@ -1,4 +1,4 @@
-//! The modules around a module, by name: read once each, and only their cards are kept.
+//! Dependencies of modules, by name. Each is read once; only its card is cached.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ impl<'a> DependencyIndex<'a> {
         }
     }
 
-    /// The card of the module that `name` means to the module in `folder`: one that can be found
-    /// anywhere, or one that lies beside it.
+    /// The card of the module that `name` refers to in the module in `folder`: from the search path, or from
+    /// the parent folder.
     pub(crate) fn find(&self, folder: &Path, name: &str) -> Option<ModuleSummary> {
         let beside = || {
             let real = std::fs::canonicalize(folder).ok()?;
@@ -38,7 +38,9 @@ impl<'a> DependencyIndex<'a> {
         if let Some(card) = lock().get(&path) {
             return card.clone();
         }
-        let card = read_essentials(&path).ok().and_then(|files| ModuleSummary::read(&files));
+        let card = read_essentials(&path)
+            .ok()
+            .and_then(|files| ModuleSummary::read(&files));
         lock().insert(path, card.clone());
         card
     }

@@ -1,5 +1,6 @@
-//! One folder into a [`FileMap`]. Bounded in every direction; links are followed only inside the folder;
-//! what cannot be taken becomes an entry that says why. Assets are listed, never read.
+//! Reads a module folder into a [`FileMap`]. Number, size and depth are limited; links are followed only
+//! inside the folder; refused files become entries with a reason. Of assets only size and first bytes are
+//! read.
 
 use std::fs;
 use std::io::{self, Read};
@@ -18,7 +19,7 @@ pub(crate) fn read_folder(root: &Path) -> Result<FileMap> {
     Ok(files)
 }
 
-/// Only what says who a module is and what it leads to: its manifest and its prompt.
+/// Reads only the manifest and the prompt, which identify a module and its dependencies.
 pub(crate) fn read_essentials(root: &Path) -> Result<FileMap> {
     let real =
         fs::canonicalize(root).with_context(|| format!("cannot open module folder {}", root.display()))?;
@@ -63,7 +64,7 @@ fn walk(root: &Path, folder: &Path, prefix: &str, depth: usize, files: &mut File
             Ok(Kind::Folder) if depth + 1 >= limits::FOLDER_DEPTH_MAX => {
                 files.insert(path, Entry::Refused(Refusal::TooMany));
             }
-            // A folder in the place of a text is a mistake, even an empty one.
+            // A folder with the name of a text file is an error, even if it is empty.
             Ok(Kind::Folder) if is_text(&path) => {
                 files.insert(path, Entry::Refused(Refusal::NotAFile));
             }
@@ -83,13 +84,13 @@ enum Kind {
     Folder,
 }
 
-/// What stands at a path. A linked folder is refused even inside the root: it could lead to itself.
+/// The kind of a path. A linked folder is refused even inside the root, because links could form a loop.
 fn inspect(root: &Path, path: &Path) -> Result<Kind, Refusal> {
     let unreadable = |error: io::Error| Refusal::Unreadable(error.to_string());
     let own = fs::symlink_metadata(path).map_err(unreadable)?;
     let metadata = if own.is_symlink() {
         let real = fs::canonicalize(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Refusal::Unreadable(String::from("the link leads nowhere")),
+            io::ErrorKind::NotFound => Refusal::Unreadable(String::from("broken link")),
             _ if error.raw_os_error() == Some(40) => Refusal::LinkLoop,
             _ => Refusal::Unreadable(error.to_string()),
         })?;
@@ -115,8 +116,8 @@ fn inspect(root: &Path, path: &Path) -> Result<Kind, Refusal> {
     }
 }
 
-/// Texts are read, everything else is listed. The size is checked again while reading, since a file may
-/// grow between the look and the read.
+/// Reads text files and lists all others. The size is checked again while reading, because the file may have
+/// grown.
 fn take(disk: &Path, path: &str, size_bytes: u64) -> Entry {
     if !is_text(path) {
         return list(disk, size_bytes);
@@ -139,7 +140,7 @@ fn take(disk: &Path, path: &str, size_bytes: u64) -> Entry {
     }
 }
 
-/// An asset by its size and its first bytes, which tell its type.
+/// An asset with its size and its first bytes, which identify its type.
 fn list(disk: &Path, size_bytes: u64) -> Entry {
     let mut head = Vec::with_capacity(limits::HEAD_BYTES);
     match fs::File::open(disk).and_then(|file| file.take(limits::HEAD_BYTES as u64).read_to_end(&mut head)) {
@@ -148,7 +149,7 @@ fn list(disk: &Path, size_bytes: u64) -> Entry {
     }
 }
 
-/// Files whose contents the language looks at: everything written by people outside `assets/`.
+/// Files whose contents are parsed: text files outside `assets/`.
 fn is_text(path: &str) -> bool {
     let written = [".yaml", ".yml", ".json", ".md", ".txt"];
     !path.starts_with("assets/") && written.iter().any(|ending| path.ends_with(ending))

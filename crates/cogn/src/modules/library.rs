@@ -1,5 +1,5 @@
-//! The modules that a module may call, by name, loaded when they are first asked for: one that can be found
-//! anywhere, or one that lies beside it.
+//! The modules that a module may call, by name, loaded on first use: from the search path, or from the parent
+//! folder of the module.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use engine::Modules;
 use module::Module;
-use module::compose::{dependencies, build};
+use module::compose::{build, dependencies};
 
 use super::{Search, is_module};
 use crate::wiring;
 
 pub(crate) struct Library<'a> {
     search: &'a Search,
-    /// The folder that holds the module's own.
+    /// The parent folder of the module.
     beside: Option<PathBuf>,
     known: RefCell<HashMap<String, Option<Arc<Module>>>>,
 }
@@ -31,7 +31,7 @@ impl<'a> Library<'a> {
         }
     }
 
-    /// A module that cannot be loaded counts as not found: nobody can run it.
+    /// The module with this name. A module that cannot be loaded is treated as not found.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Module>> {
         let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\']);
         if !plain {
@@ -52,8 +52,8 @@ impl<'a> Library<'a> {
         module
     }
 
-    /// Everything that `root` leads to, under the names that lead there. Costs nothing for a module that
-    /// stands alone.
+    /// All modules reachable from `root`, by the names used to refer to them. Nothing is loaded for a module
+    /// without dependencies.
     pub(crate) fn reachable(&self, root: &Arc<Module>) -> Modules {
         if dependencies(root).is_empty() {
             return Modules::default();

@@ -1,16 +1,16 @@
-//! Many modules at once: the work is shared among threads, the results arrive in order, and only a
-//! window of them is ever held.
+//! Parallel processing of many modules: results are delivered in order, and only a window of them is in
+//! memory.
 
 use std::num::NonZero;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Modules that each thread may be ahead of the output.
+/// Size of the window per thread.
 const WINDOW_PER_THREAD: usize = 32;
 
-/// Does `work` on every item and hands the results to `take` in the order of the items. The first error
-/// of `take` ends it.
+/// Calls `work` for every item and passes the results to `take` in the order of the items. Stops at the first
+/// error of `take`.
 pub(crate) fn check_all<T, R, E>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(&T) -> R + Sync,
@@ -26,7 +26,7 @@ where
         let window: Vec<T> = items.by_ref().take(threads * WINDOW_PER_THREAD).collect();
         match window.as_slice() {
             [] => return Ok(()),
-            // Starting threads for one module would cost more than the module.
+            // One item is not worth starting threads.
             [only] => take(work(only))?,
             window => {
                 for result in share(window, threads, &work) {
@@ -45,7 +45,7 @@ fn share<T: Sync, R: Send + Sync>(window: &[T], threads: usize, work: &(impl Fn(
             let index = next.fetch_add(1, Ordering::Relaxed);
             window.get(index).zip(slots.get(index))
         } {
-            // Each index is drawn once, so the slot is always free.
+            // Each index is used once, so the slot is empty.
             slot.set(work(item)).ok();
         }
     };
@@ -63,7 +63,7 @@ mod tests {
     use super::check_all;
 
     #[test]
-    fn results_arrive_in_order_and_an_error_ends_it() {
+    fn returns_results_in_order_and_stops_on_error() {
         let mut seen = Vec::new();
         let result: Result<(), ()> = check_all(
             0..10_000,

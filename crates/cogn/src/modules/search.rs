@@ -1,4 +1,4 @@
-//! Where modules are looked for, in which order, and what hides what.
+//! The search path of modules: folders, their order, and which modules are hidden by others.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::near::distance;
 use crate::output::hinted;
 
-/// The folders that are searched, first wins.
+/// The folders that are searched; earlier ones take precedence.
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
     roots: Vec<PathBuf>,
@@ -19,17 +19,17 @@ pub(crate) struct Search {
 pub(crate) struct Found {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    /// The folder that is taken instead of this one.
+    /// The folder that takes precedence over this one.
     pub(crate) shadowed_by: Option<PathBuf>,
 }
 
 impl Search {
     /// Flags, then `COGNITIVE_MODULES_PATH` from left to right, then the project, the user, the system.
-    /// A folder that a flag names has to be there; the others may be.
+    /// Folders of flags must exist; the others are optional.
     pub(crate) fn from_environment(flags: &[PathBuf]) -> Result<Self> {
         if let Some(missing) = flags.iter().find(|flag| !flag.is_dir()) {
-            let hint = "--modules DIR names a folder that holds the folders of modules";
-            return Err(hinted(format!("no folder {}", missing.display()), hint));
+            let hint = "--modules DIR must be a folder that contains module folders";
+            return Err(hinted(format!("folder not found: {}", missing.display()), hint));
         }
         let mut roots = flags.to_vec();
         if let Some(list) = env::var_os("COGNITIVE_MODULES_PATH") {
@@ -44,12 +44,12 @@ impl Search {
         Ok(Self { roots })
     }
 
-    /// The folders themselves, in order.
+    /// The folders in order.
     pub(crate) fn roots(&self) -> &[PathBuf] {
         &self.roots
     }
 
-    /// The folder that `name` means: a path if it looks like one or is one, else the first hit.
+    /// Resolves `name`: a path if it is or looks like one, otherwise the first match in the search path.
     pub(crate) fn find(&self, name: &str) -> Result<Found> {
         let literal = Path::new(name);
         if is_module(literal) {
@@ -75,12 +75,12 @@ impl Search {
         Err(self.not_found(name, is_path))
     }
 
-    /// Every module in every root, in search order; those that cannot be reached say what hides them.
+    /// All modules of all roots, in search order; hidden ones contain the folder that hides them.
     pub(crate) fn all(&self) -> Result<Vec<Found>> {
         self.each().collect()
     }
 
-    /// The same, one by one: only the names of one root are held at a time.
+    /// The same as an iterator: only the names of one root are in memory at a time.
     pub(crate) fn each(&self) -> impl Iterator<Item = Result<Found>> {
         self.roots.iter().enumerate().flat_map(move |(index, root)| {
             let (names, error) = match module_names(root) {
@@ -111,7 +111,7 @@ impl Search {
 
     fn not_found(&self, name: &str, is_path: bool) -> anyhow::Error {
         if is_path {
-            let hint = "a module folder holds module.yaml, MODULE.md or module.md";
+            let hint = "a module folder contains module.yaml, MODULE.md or module.md";
             return hinted(format!("no module at {name}"), hint);
         }
         let near = self.all().unwrap_or_default().into_iter().map(|found| found.name);
@@ -122,7 +122,7 @@ impl Search {
             Some(near) => format!("did you mean `{near}`? `cogn list` shows all"),
             None => {
                 let roots: Vec<_> = self.roots.iter().map(|root| root.display().to_string()).collect();
-                format!("looked in {}; --modules DIR adds a folder", roots.join(", "))
+                format!("searched {}; --modules DIR adds a folder", roots.join(", "))
             }
         };
         hinted(format!("no module named `{name}` (E4006)"), hint)
@@ -152,8 +152,8 @@ fn module_names(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether a folder means to be a module. Whatever stands in the place of a manifest counts, a pipe or
-/// a broken link as well: it is better reported than passed over.
+/// Whether a folder contains a manifest. A pipe or a broken link with that name counts too, so that it is
+/// reported and not ignored.
 pub(crate) fn is_module(path: &Path) -> bool {
     ["module.yaml", "module.yml", "MODULE.md", "module.md"]
         .iter()

@@ -1,4 +1,4 @@
-//! For GitHub: workflow commands, one line each.
+//! Output as GitHub workflow commands, one line each.
 
 use std::io::{self, Write};
 
@@ -58,12 +58,12 @@ impl Renderer for Github<'_> {
     }
 }
 
-/// What follows `::` may not hold line breaks; the percent sign is the escape.
+/// Escapes the text after `::`, which must not contain line breaks; the percent sign is the escape character.
 fn text(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// Properties end at commas and colons as well.
+/// Escapes a property, which also ends at commas and colons.
 fn property(value: &str) -> String {
     text(value).replace(':', "%3A").replace(',', "%2C")
 }

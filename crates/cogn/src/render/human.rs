@@ -1,5 +1,5 @@
-//! For people: the look of rustc, with the line, what is wrong, and a way out. Colour codes are always
-//! written; the stream they go to drops them where no terminal reads.
+//! Text output in the style of rustc, with source line, message and hint. Colour codes are always written;
+//! the output stream removes them if it is not a terminal.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -55,7 +55,7 @@ impl<'a> Human<'a> {
     }
 }
 
-/// The bytes of the snippet to underline; none for a whole file, or for a place beyond a line's cut.
+/// The bytes of the snippet to underline; `None` for a whole file, or beyond the end of a truncated line.
 fn marked(at: &Location) -> Option<Range<usize>> {
     if at.line == 0 {
         return None;
@@ -111,7 +111,7 @@ impl Renderer for Human<'_> {
         );
         let hidden = match summary.hidden {
             0 => String::new(),
-            hidden => format!(" ({} not looked at)", count(hidden, "hidden module")),
+            hidden => format!(" ({} not checked)", count(hidden, "hidden module")),
         };
         if summary.errors > 0 {
             writeln!(self.out, "{}{hidden}", text.red().bold())?;

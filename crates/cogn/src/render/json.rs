@@ -1,4 +1,4 @@
-//! For programs: one document, written module by module.
+//! Output as one JSON document, written module by module.
 
 use std::io::{self, Write};
 

@@ -1,6 +1,5 @@
-//! Diagnostics for their readers: people at a terminal, programs, GitHub's annotations, and tools that
-//! read SARIF. A renderer sees one module after the other and keeps nothing, so that ten thousand of
-//! them cost no more memory than one.
+//! Output formats of diagnostics: text, JSON, GitHub annotations and SARIF. A renderer gets one module after
+//! the other and stores none, so that memory does not grow with the number of modules.
 
 mod github;
 mod human;
@@ -16,28 +15,28 @@ use module::diagnostic::{Diagnostic, Report};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Style {
-    /// Text with the lines of source it is about.
+    /// Text with the affected source lines.
     Human,
     /// One JSON document.
     Json,
-    /// Workflow commands that GitHub shows beside the lines of a change.
+    /// Workflow commands that GitHub shows as annotations of a change.
     Github,
     /// SARIF 2.1.0, for code scanning.
     Sarif,
 }
 
-/// A module that has been looked at.
+/// A checked module.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(crate) name: String,
-    /// Its folder, as people would type it.
+    /// Its folder as given by the user or the search path.
     pub(crate) path: PathBuf,
     pub(crate) format: Option<Format>,
     pub(crate) report: Report,
 }
 
 impl Checked {
-    /// The path of the file that a diagnostic is about; the folder where it is about all of it.
+    /// The file of a diagnostic; the folder if the diagnostic applies to the whole module.
     fn file(&self, diagnostic: &Diagnostic) -> String {
         let path = match &diagnostic.location {
             Some(location) => self.path.join(&location.file),
@@ -52,7 +51,7 @@ pub(crate) struct Summary {
     pub(crate) modules: usize,
     pub(crate) errors: usize,
     pub(crate) warnings: usize,
-    /// Modules that another one of the same name hides; they were not looked at.
+    /// Modules that are hidden by another one with the same name; they were not checked.
     pub(crate) hidden: usize,
 }
 
@@ -64,7 +63,7 @@ impl Summary {
     }
 }
 
-/// Writes what it is given, in the order in which it is given.
+/// Writes modules in the given order.
 pub(crate) trait Renderer {
     fn begin(&mut self) -> io::Result<()>;
     fn module(&mut self, checked: &Checked) -> io::Result<()>;

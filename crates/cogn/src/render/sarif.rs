@@ -1,4 +1,4 @@
-//! For code scanning: SARIF 2.1.0, with every rule named once and results written as they come.
+//! Output as SARIF 2.1.0 for code scanning, with a list of all rules; results are written incrementally.
 
 use std::io::{self, Write};
 

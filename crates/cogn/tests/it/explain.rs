@@ -96,7 +96,7 @@ fn every_page_is_in_the_binary() {
     for code in Code::all().map(Code::as_str).chain(Rule::all().map(Rule::code)) {
         // One process for a code would take long; the list below asks for a sample, and compiling
         // the table has read every file. What can still be forgotten is a row of the table.
-        let table = include_str!("../../src/pages.rs");
+        let table = include_str!("../../src/error_pages.rs");
         assert!(
             table.contains(&format!(" {code}")),
             "{code} is missing in pages.rs"

@@ -1,4 +1,4 @@
-//! Each back-end tried: is it there, does it take the key, does it do what is declared of it.
+//! `cogn backends check`: tests of each back-end for connectivity, keys and the declared features.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use super::{probe, operation_probe};
-use crate::backends::{Instance, ConfiguredBackend};
+use super::{operation_probe, probe};
+use crate::backends::{ConfiguredBackend, Instance};
 use crate::output::Output;
 
-/// How many back-ends are tried at once.
+/// Limit of back-ends checked concurrently.
 const AT_ONCE_MAX: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct BackendReport {
     name: String,
     kind: String,
-    /// Why it cannot be asked at all.
+    /// Why it cannot be called at all.
     unavailable: Option<String>,
     /// One for each key.
     reached: Vec<Connectivity>,
@@ -31,7 +31,7 @@ pub(super) struct BackendReport {
     tasks: Vec<OperationProbe>,
 }
 
-/// An operation besides conversation; `works` is not known where it was not tried.
+/// An operation other than chat; `works` is `None` if it was not tested.
 #[derive(Debug)]
 struct OperationProbe {
     operation: Operation,
@@ -46,7 +46,7 @@ struct Connectivity {
     error: Option<Error>,
 }
 
-/// What is declared beside what was seen; `None` is not known.
+/// A feature as declared and as observed; `None`: not known.
 #[derive(Debug)]
 struct ObservedFeature {
     feature: Feature,
@@ -56,7 +56,7 @@ struct ObservedFeature {
 }
 
 impl ObservedFeature {
-    /// Said, and not so.
+    /// Declared, but observed not to work.
     fn is_bad(&self) -> bool {
         self.declared && self.observed == Some(false)
     }
@@ -70,7 +70,11 @@ impl BackendReport {
     }
 }
 
-pub(super) async fn all(listed: Vec<ConfiguredBackend>, reach_only: bool, patience: Duration) -> Vec<BackendReport> {
+pub(super) async fn all(
+    listed: Vec<ConfiguredBackend>,
+    reach_only: bool,
+    patience: Duration,
+) -> Vec<BackendReport> {
     let tries = listed.into_iter().map(|listed| async move {
         let listed = listed.tried().await;
         one(&listed, reach_only, patience).await
@@ -100,7 +104,7 @@ async fn one(listed: &ConfiguredBackend, reach_only: bool, patience: Duration) -
         if let Instance::Http(http) = instance {
             let started = Instant::now();
             let models = timeout(patience, http.models()).await.unwrap_or_else(|_| {
-                let message = format!("no answer within {} ms", patience.as_millis());
+                let message = format!("no response within {} ms", patience.as_millis());
                 Err(Error::new(
                     ErrorKind::Timeout,
                     ir::Phase::BeforeFirstByte,
@@ -110,7 +114,7 @@ async fn one(listed: &ConfiguredBackend, reach_only: bool, patience: Duration) -
             report.reached.push(Connectivity {
                 latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
                 models: models.as_ref().ok().cloned(),
-                // Not every server lists its models; one that says so was reached.
+                // Not every server lists its models; these statuses show that it was reached.
                 error: models
                     .err()
                     .filter(|error| !matches!(error.status, Some(404 | 405 | 501))),
@@ -128,8 +132,13 @@ async fn one(listed: &ConfiguredBackend, reach_only: bool, patience: Duration) -
     report
 }
 
-async fn observe(report: &mut BackendReport, listed: &ConfiguredBackend, instance: &Instance, patience: Duration) {
-    // What is tried must not be adapted away because it is not declared.
+async fn observe(
+    report: &mut BackendReport,
+    listed: &ConfiguredBackend,
+    instance: &Instance,
+    patience: Duration,
+) {
+    // Declares all features, so that undeclared ones are not removed from the request by adaptation.
     let upstream: Arc<dyn Upstream> = match instance {
         Instance::Http(http) => Arc::new(http.declared(Feature::all().into_iter().collect())),
         Instance::Program(_) | Instance::Other(_) => instance.upstream(),
@@ -173,7 +182,7 @@ async fn observe(report: &mut BackendReport, listed: &ConfiguredBackend, instanc
     let first_token_ms = spoken.as_ref().ok().and_then(|seen| seen.first_token_ms);
     add(
         Feature::Stream,
-        // One piece may be a stream of one piece.
+        // A single delta does not prove that the back-end cannot stream.
         spoken.map(|seen| (seen.pieces > 1).then_some(true)),
     );
     if failed.is_none() {
@@ -192,7 +201,7 @@ async fn observe(report: &mut BackendReport, listed: &ConfiguredBackend, instanc
     }
 }
 
-/// An error that is about the feature says that it is not there; any other says nothing.
+/// Errors of these kinds show that the feature is missing; other errors leave it unknown.
 fn observed_from(error: &Error) -> Option<bool> {
     matches!(
         error.kind,
@@ -212,7 +221,7 @@ pub(super) fn print(reports: &[BackendReport], output: &Output) -> Result<()> {
         };
         output.line(format!("{} ({}): {verdict}", report.name.bold(), report.kind))?;
         if let Some(why) = &report.unavailable {
-            output.line(format!("  cannot be asked: {why}"))?;
+            output.line(format!("  unavailable: {why}"))?;
         }
         for (number, reached) in (1..).zip(&report.reached) {
             let which = match report.reached.len() {
@@ -222,7 +231,7 @@ pub(super) fn print(reports: &[BackendReport], output: &Output) -> Result<()> {
             output.line(format!("  {which}{}", reached_text(reached)))?;
         }
         if let Some(ms) = report.first_token_ms {
-            output.line(format!("  first word after {ms} ms"))?;
+            output.line(format!("  first token after {ms} ms"))?;
         }
         for seen in &report.features {
             output.line(format!("  {}: {}", seen.feature, observed_text(seen)))?;
@@ -249,11 +258,11 @@ fn reached_text(reached: &Connectivity) -> String {
 
 fn what(error: &Error) -> &'static str {
     match error.kind {
-        ErrorKind::Auth => "the key is refused",
-        ErrorKind::Network => "not reached",
-        ErrorKind::Timeout => "silent",
-        ErrorKind::RateLimited | ErrorKind::Quota => "exhausted",
-        _ => "no good answer",
+        ErrorKind::Auth => "key rejected",
+        ErrorKind::Network => "unreachable",
+        ErrorKind::Timeout => "timed out",
+        ErrorKind::RateLimited | ErrorKind::Quota => "rate limit or quota exceeded",
+        _ => "error response",
     }
 }
 
@@ -270,12 +279,12 @@ fn observed_text(seen: &ObservedFeature) -> String {
     let declared = if seen.declared { "declared" } else { "not declared" };
     let text = match (seen.declared, seen.observed) {
         (true, Some(false)) => format!("{declared}, but not observed").red().to_string(),
-        (false, Some(true)) => format!("{declared}, but observed: it could be")
+        (false, Some(true)) => format!("{declared}, but observed: can be declared")
             .yellow()
             .to_string(),
         (_, Some(true)) => format!("{declared} and observed"),
         (_, Some(false)) => format!("{declared} and not observed"),
-        (_, None) => format!("{declared}, not known"),
+        (_, None) => format!("{declared}, unknown"),
     };
     match &seen.why {
         Some(why) => format!("{text} ({why})"),

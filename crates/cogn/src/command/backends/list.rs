@@ -1,4 +1,4 @@
-//! The back-ends as a list.
+//! `cogn backends list`: the back-ends as a list.
 
 use anyhow::Result;
 use owo_colors::OwoColorize;
@@ -16,7 +16,7 @@ pub(super) fn print(listed: &[ConfiguredBackend], output: &Output) -> Result<()>
         let model = candidate.model.as_deref().unwrap_or("(any model)");
         let state = match &back_end.instances {
             Err(unavailable) => format!("unavailable: {}", unavailable.reason).red().to_string(),
-            Ok(_) if candidate.weight == 0 => String::from("takes no new work (weight 0)"),
+            Ok(_) if candidate.weight == 0 => String::from("out of service (weight 0)"),
             Ok(keys) if keys.len() > 1 => format!("{}, {} keys", "available".green(), keys.len()),
             Ok(_) => "available".green().to_string(),
         };

@@ -1,9 +1,9 @@
-//! `cogn backends`: who can be asked, and whether each can do what is said of it.
+//! `cogn backends`: lists the back-ends, and checks that each supports its declared features.
 
 mod check;
 mod list;
-mod probe;
 mod operation_probe;
+mod probe;
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct Backends {
-    /// Use this file in place of the project's cogn.toml.
+    /// Use this file instead of the project's cogn.toml.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -29,16 +29,16 @@ pub(crate) struct Backends {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List the back-ends of the configuration (what happens without a word).
+    /// List the configured back-ends (default).
     List,
-    /// Reach each back-end, and compare what is declared of it with what it does. Asks each for a few words.
+    /// Connect to each back-end and compare its declared features with its behaviour. Sends short requests.
     Check {
-        /// Only these; all, where none is named.
+        /// The back-ends to check; default: all.
         names: Vec<String>,
-        /// Reach them and try their keys, but ask no model for anything.
+        /// Check connectivity and keys only; send no request to a model.
         #[arg(long)]
         reach_only: bool,
-        /// How long one try may take (500ms, 30s, 2m).
+        /// Time limit of one request (500ms, 30s, 2m).
         #[arg(long, value_name = "TIME", default_value = "30s")]
         timeout: Duration,
     },

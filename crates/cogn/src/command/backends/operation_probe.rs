@@ -1,5 +1,5 @@
-//! The operations besides conversation, each tried with the smallest question that shows whether it is done.
-//! A picture is not asked for: it costs more than a check may.
+//! Tests of the operations other than chat, each with the smallest request that shows whether it is
+//! supported. Image generation is not tested: it is too expensive for a check.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use ir::{Error, ErrorKind, Operation, Payload, Phase, Request};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-/// Whether an operation works; `None` where it was not tried.
+/// Whether an operation works; `None` if it was not tested.
 pub(super) async fn works(
     upstream: &Arc<dyn Upstream>,
     operation: Operation,
@@ -25,7 +25,7 @@ pub(super) async fn works(
     match timeout(patience, asked).await {
         Ok(answered) => answered.map(|_| Some(true)),
         Err(_) => {
-            let message = format!("no answer within {} ms", patience.as_millis());
+            let message = format!("no response within {} ms", patience.as_millis());
             Err(Error::new(ErrorKind::Timeout, Phase::BeforeFirstByte, message))
         }
     }
@@ -44,7 +44,7 @@ fn question(operation: Operation) -> Option<Value> {
     }
 }
 
-/// Half a second of nothing, as a sound file.
+/// Half a second of silence as a WAV file.
 fn silence() -> Vec<u8> {
     const RATE: u32 = 16_000;
     const BYTES: u32 = RATE;

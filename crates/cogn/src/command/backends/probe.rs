@@ -1,5 +1,5 @@
-//! Small questions that show what a back-end can do. None can be passed by chance: the schema asks for a word
-//! that no model would say by itself.
+//! Short requests that show which features a back-end supports. None succeeds by chance: the schema requires
+//! a word that no model would generate without it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,21 +15,21 @@ use ir::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-/// A word that only the schema says.
+/// A word that occurs only in the schema.
 const WORD: &str = "quillfeather";
 const TOKENS_MAX: u64 = 48;
 
-/// An answer, and how it came.
+/// An answer and its timing.
 #[derive(Clone, Debug)]
 pub(super) struct ProbeAnswer {
     pub(super) first_token_ms: Option<u64>,
-    /// In how many pieces the text came.
+    /// Number of text deltas.
     pub(super) pieces: usize,
     text: String,
     calls_tool: bool,
 }
 
-/// What a back-end says to a plain question, in a stream.
+/// The streamed answer to a plain prompt.
 pub(super) async fn speak(upstream: &Arc<dyn Upstream>, patience: Duration) -> Result<ProbeAnswer, Error> {
     ask(
         upstream,
@@ -39,7 +39,7 @@ pub(super) async fn speak(upstream: &Arc<dyn Upstream>, patience: Duration) -> R
     .await
 }
 
-/// Whether an answer is held to a schema.
+/// Whether an answer follows a JSON schema.
 pub(super) async fn keeps_schema(upstream: &Arc<dyn Upstream>, patience: Duration) -> Result<bool, Error> {
     let mut chat = question("Say hello.");
     chat.response_format = Some(ResponseFormat::JsonSchema {
@@ -59,7 +59,7 @@ pub(super) async fn keeps_schema(upstream: &Arc<dyn Upstream>, patience: Duratio
     Ok(value == json!({ "word": WORD }))
 }
 
-/// Whether a tool is called when the question leaves no other way.
+/// Whether a tool is called if the request requires it.
 pub(super) async fn calls_tools(upstream: &Arc<dyn Upstream>, patience: Duration) -> Result<bool, Error> {
     let mut chat = question("What is the weather in Paris? Use the tool.");
     let tool = json!([{
@@ -88,9 +88,13 @@ fn question(text: &str) -> ChatRequest {
     }
 }
 
-/// Asks, and once more if the connection broke: servers close kept connections as they like, and no run
-/// stands behind a check that would try again.
-async fn ask(upstream: &Arc<dyn Upstream>, chat: ChatRequest, patience: Duration) -> Result<ProbeAnswer, Error> {
+/// Sends the request, and once more if the connection broke: servers close idle connections, and a check has
+/// no retry loop.
+async fn ask(
+    upstream: &Arc<dyn Upstream>,
+    chat: ChatRequest,
+    patience: Duration,
+) -> Result<ProbeAnswer, Error> {
     match ask_once(upstream, chat.clone(), patience).await {
         Err(error) if error.kind == ErrorKind::Network && error.phase != Phase::BeforeSend => {
             ask_once(upstream, chat, patience).await
@@ -124,7 +128,7 @@ async fn ask_once(
         }
     };
     if timeout(patience, reading).await.is_err() {
-        let message = format!("no whole answer within {} ms", patience.as_millis());
+        let message = format!("no complete response within {} ms", patience.as_millis());
         return Err(Error::new(ErrorKind::Timeout, Phase::MidStream, message));
     }
     let response = fold.finish()?;

@@ -1,4 +1,4 @@
-//! `cogn conformance --emit-modules`: the modules that every check can be made with, as files.
+//! `cogn conformance --emit-modules`: writes modules that support every check to a folder.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::output::{Output, hinted};
 
-/// Writes what is missing. A file that says something else is somebody's work and stays.
+/// Writes the files that are missing. Fails if a file exists with other content.
 pub(super) fn write(folder: &Path, output: &Output) -> Result<Exit> {
     for file in server::kit() {
         let path = folder.join(file.path);
@@ -18,14 +18,14 @@ pub(super) fn write(folder: &Path, output: &Output) -> Result<Exit> {
             Ok(there) if there == file.text.as_bytes() => continue,
             Ok(_) => {
                 return Err(hinted(
-                    format!("{} is there already, and it is another file", path.display()),
-                    "name a folder that is empty or not there",
+                    format!("{} already exists with different content", path.display()),
+                    "use an empty or a new folder",
                 ));
             }
             Err(_) => {}
         }
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+            fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         }
         fs::write(&path, file.text).with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -35,11 +35,13 @@ pub(super) fn write(folder: &Path, output: &Output) -> Result<Exit> {
         output.json(&json!({"folder": shown.to_string(), "files": files}))?;
         return Ok(Exit::Success);
     }
-    output.line(format!("the modules are in {shown}/modules; a server for them:"))?;
+    output.line(format!(
+        "modules written to {shown}/modules; start a server with:"
+    ))?;
     output.line(format!(
         "  cogn --modules {shown}/modules serve --backend scripted:{shown}/script.yaml"
     ))?;
-    output.line("and then:")?;
+    output.line("then run:")?;
     output.line("  cogn conformance --level 4 --url http://127.0.0.1:8787")?;
     Ok(Exit::Success)
 }

@@ -1,5 +1,5 @@
-//! `cogn conformance`: run test vectors, or hold a running server against the specification, and say which
-//! level that proves.
+//! `cogn conformance`: runs test vectors or checks a running server against the specification, and reports
+//! the proven level.
 
 mod fixtures;
 mod server;
@@ -16,29 +16,29 @@ use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Conformance {
-    /// Run the vectors, or make the checks, up to this level.
+    /// Run the vectors or the checks up to this level.
     #[arg(long, value_name = "LEVEL", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=4))]
     level: u8,
-    /// Run the vectors in this folder (and below), or in this file, instead of our own.
+    /// Run the vectors of this folder and its subfolders, or of this file, instead of the built-in ones.
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     vectors: Option<PathBuf>,
-    /// Check a running server instead: ours or another.
+    /// Check a running server instead, of cogn or of another implementation.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Use this module of the server; may be given several times. Without it, the first ones listed that
-    /// have what the checks need.
+    /// Use this module of the server; may be given several times. Default: the first listed modules that
+    /// are suitable for the checks.
     #[arg(long, value_name = "NAME", requires = "url")]
     module: Vec<String>,
-    /// Give the module this input, a JSON file; one for each --module, in the same order.
+    /// The input of the module, a JSON file; one for each --module, in the same order.
     #[arg(long, value_name = "FILE", requires = "module")]
     input: Vec<PathBuf>,
-    /// The environment variable that holds a key for the server.
+    /// The environment variable with the key for the server.
     #[arg(long, value_name = "NAME", requires = "url")]
     key_env: Option<String>,
-    /// How long one answer may take.
+    /// Time limit of one response.
     #[arg(long, value_name = "TIME", default_value = "30s", requires = "url")]
     timeout: Duration,
-    /// Write modules for these checks, and a script that answers for their model, into this folder.
+    /// Write modules for these checks, and a script with the answers of their model, to this folder.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["url", "vectors"])]
     emit_modules: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `cogn conformance --url`: a running server, check by check.
+//! `cogn conformance --url`: checks of a running server.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -29,7 +29,11 @@ impl Conformance {
         } else {
             show(&report, output);
         }
-        Ok(if report.proven { Exit::Success } else { Exit::Failure })
+        Ok(if report.proven {
+            Exit::Success
+        } else {
+            Exit::Failure
+        })
     }
 
     fn key(&self) -> Result<Option<SecretString>> {
@@ -43,11 +47,7 @@ impl Conformance {
 
     fn named(&self) -> Result<Vec<RequestedModule>> {
         if self.input.len() > self.module.len() {
-            bail!(
-                "{} inputs are given for {} modules",
-                self.input.len(),
-                self.module.len()
-            );
+            bail!("{} inputs for {} modules", self.input.len(), self.module.len());
         }
         let mut inputs = self.input.iter();
         let named = self.module.iter().map(|name| {
@@ -106,6 +106,6 @@ fn show(report: &ServerReport, output: &Output) {
         true => format!("{} conforms at level {}\n", report.url, level.bold()),
         false => format!("level {level} is not proven for {}\n", report.url),
     });
-    // A reader that has gone away is not a failure.
+    // A closed pipe is not a failure.
     output.stdout().write_all(text.as_bytes()).ok();
 }

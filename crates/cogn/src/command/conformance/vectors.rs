@@ -1,11 +1,11 @@
-//! `cogn conformance` with vectors: ours, or those of a folder.
+//! `cogn conformance` with vectors: the built-in ones, or those of a folder.
 
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use module::conformance::{Outcome, VectorProblem, ConformanceReport, embedded, run};
+use module::conformance::{ConformanceReport, Outcome, VectorProblem, embedded, run};
 use module::limits;
 use owo_colors::OwoColorize;
 use serde::Serialize;
@@ -14,9 +14,9 @@ use serde_json::Value;
 use crate::exit::Exit;
 use crate::output::{Output, hinted};
 
-/// Most files below a folder of vectors that are read.
+/// Limit of files that are read below a folder.
 const FILES_MAX: usize = 20_000;
-/// Deepest folder below it that is looked into.
+/// Limit of the depth of subfolders.
 const DEPTH_MAX: usize = 16;
 
 #[derive(Serialize)]
@@ -27,14 +27,14 @@ struct Printed<'a> {
     report: &'a ConformanceReport,
 }
 
-/// What was read from a folder: vectors by their relative path, and files that are no JSON.
+/// The contents of a folder: vectors by relative path, and files that could not be read or parsed.
 #[derive(Default)]
 struct Files {
     vectors: Vec<(String, Value)>,
     problems: Vec<VectorProblem>,
 }
 
-/// Runs the vectors up to a level: our own without a folder.
+/// Runs the vectors up to a level; the built-in ones without a folder.
 pub(super) fn run_vectors(folder: Option<&Path>, level: u8, output: &Output) -> Result<Exit> {
     let (source, report) = match folder {
         None => (String::from("embedded"), run(embedded(), level)),
@@ -48,7 +48,11 @@ pub(super) fn run_vectors(folder: Option<&Path>, level: u8, output: &Output) -> 
     } else {
         show(&report, output);
     }
-    Ok(if report.is_good() { Exit::Success } else { Exit::Failure })
+    Ok(if report.is_good() {
+        Exit::Success
+    } else {
+        Exit::Failure
+    })
 }
 
 fn run_folder(folder: &Path, level: u8) -> Result<ConformanceReport> {
@@ -80,7 +84,7 @@ fn walk(folder: &Path, prefix: &str, depth: usize, files: &mut Files) -> Result<
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        // The kind of the entry itself: a linked folder could lead back here.
+        // The type of the entry itself: following symbolic links could loop.
         let kind = entry.file_type()?;
         if kind.is_dir() {
             if depth >= DEPTH_MAX {
@@ -90,7 +94,7 @@ fn walk(folder: &Path, prefix: &str, depth: usize, files: &mut Files) -> Result<
             }
         } else if name.ends_with(".json") {
             if files.vectors.len() >= FILES_MAX {
-                files.refuse(name, format!("only {FILES_MAX} files are read"));
+                files.refuse(name, format!("exceeds the limit of {FILES_MAX} files"));
                 return Ok(());
             }
             take(&entry.path(), name, files);
@@ -163,9 +167,9 @@ fn show(report: &ConformanceReport, output: &Output) {
         ));
     }
     text.push_str(&match report.declares_level {
-        0 => String::from("declares no level\n"),
-        level => format!("declares level {}\n", level.bold()),
+        0 => String::from("declared level: none\n"),
+        level => format!("declared level: {}\n", level.bold()),
     });
-    // A reader that has gone away is not a failure.
+    // A closed pipe is not a failure.
     output.stdout().write_all(text.as_bytes()).ok();
 }

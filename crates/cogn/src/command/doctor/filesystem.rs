@@ -1,4 +1,4 @@
-//! The machine: folders, their space, and who may read what.
+//! Checks of the file system: folders, free space and permissions.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -16,18 +16,14 @@ pub(super) fn modules(search: &Search) -> Finding {
         Ok(found) if found.is_empty() => Finding::warn(
             "modules",
             format!("none found in {roots}"),
-            "`cogn new NAME` makes one; --modules DIR and COGNITIVE_MODULES_PATH name other folders",
+            "create one with `cogn new NAME`, or set other folders with --modules DIR or COGNITIVE_MODULES_PATH",
         ),
         Ok(found) => Finding::ok("modules", format!("{} found", found.len())),
-        Err(error) => Finding::bad(
-            "modules",
-            format!("{error:#}"),
-            "see that the folders can be read",
-        ),
+        Err(error) => Finding::bad("modules", format!("{error:#}"), "make the folders readable"),
     }
 }
 
-/// Where cogn keeps things: models in the cache, runs beside it.
+/// The folders that cogn writes: models in the cache folder, the journal in the state folder.
 pub(super) fn folders() -> Vec<Finding> {
     let home = env::home_dir();
     let named = |variable: &str, usual: &str| {
@@ -41,24 +37,24 @@ pub(super) fn folders() -> Vec<Finding> {
     ];
     let findings = kinds.into_iter().flat_map(|(name, folder)| match folder {
         Some(folder) => look_at(name, &folder.join("cogn")),
-        None => vec![Finding::bad(name, "there is no home folder", "set HOME")],
+        None => vec![Finding::bad(name, "no home folder", "set HOME")],
     });
     findings.collect()
 }
 
 fn look_at(name: &str, folder: &Path) -> Vec<Finding> {
     let shown = folder.display();
-    // The nearest folder that is there: the rest is made when it is needed.
+    // The nearest existing ancestor: missing folders are created on first use.
     let Some(there) = folder.ancestors().find(|folder| folder.is_dir()) else {
-        return vec![Finding::bad(name, format!("{shown} cannot be made"), "set HOME")];
+        return vec![Finding::bad(name, format!("cannot create {shown}"), "set HOME")];
     };
     let writable = rustix::fs::access(there, rustix::fs::Access::WRITE_OK).is_ok();
     let mut findings = vec![match writable {
         true => Finding::ok(name, shown.to_string()),
         false => Finding::bad(
             name,
-            format!("{} cannot be written", there.display()),
-            "give yourself the right to write there, or set XDG_CACHE_HOME and XDG_STATE_HOME",
+            format!("{} is not writable", there.display()),
+            "make it writable, or set XDG_CACHE_HOME and XDG_STATE_HOME",
         ),
     }];
     if let Ok(space) = rustix::fs::statvfs(there) {
@@ -76,14 +72,14 @@ fn look_at(name: &str, folder: &Path) -> Vec<Finding> {
     findings
 }
 
-/// A secret's file that others can read.
+/// A warning if other users can read the secret file.
 #[cfg(unix)]
 pub(super) fn too_open(path: &Path) -> Option<Finding> {
     use std::os::unix::fs::PermissionsExt;
     let mode = fs::metadata(path).ok()?.permissions().mode();
     (mode & 0o077 != 0).then(|| {
-        let message = format!("{} can be read by others", path.display());
-        Finding::warn("secret file", message, "chmod 600 it")
+        let message = format!("{} is readable by other users", path.display());
+        Finding::warn("secret file", message, "run `chmod 600` on it")
     })
 }
 

@@ -1,4 +1,4 @@
-//! One line of what the doctor says.
+//! A finding: one line of the report.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ pub(super) struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Ok,
-    /// Something is missing that a run may do without.
+    /// Something is missing that not every run needs.
     Warn,
     /// Runs will fail.
     Error,

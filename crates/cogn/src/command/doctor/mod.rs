@@ -1,8 +1,8 @@
-//! `cogn doctor`: everything that a run needs on this machine, looked over without asking anybody outside.
-//! Each line says how it is, and what to do where it is not well.
+//! `cogn doctor`: checks everything that a run needs on this machine, without network requests. Each finding
+//! has a state and, if something is wrong, a hint how to fix it.
 
-mod finding;
 mod filesystem;
+mod finding;
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use engine::Depot;
 use owo_colors::OwoColorize;
 
 use self::finding::{Finding, State};
-use crate::backends::{ConfiguredBackend, BackendCatalog, Unavailable};
+use crate::backends::{BackendCatalog, ConfiguredBackend, Unavailable};
 use crate::config::{self, Settings, Sources};
 use crate::exit::Exit;
 use crate::models::{self, ModelUnavailable};
@@ -22,7 +22,7 @@ use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Use this file in place of the project's cogn.toml.
+    /// Use this file instead of the project's cogn.toml.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -34,8 +34,8 @@ impl Doctor {
             Some(settings) => back_ends(settings, &mut findings)?,
             None => findings.push(Finding::bad(
                 "back-ends",
-                "not looked at, because the configuration cannot be used",
-                "mend the configuration first",
+                "not checked: the configuration is invalid",
+                "fix the configuration first",
             )),
         }
         findings.push(embedded(&findings));
@@ -56,7 +56,7 @@ impl Doctor {
     fn configuration(&self, findings: &mut Vec<Finding>) -> Option<Settings> {
         let finding = match self.read() {
             Ok((settings, from)) => {
-                findings.push(Finding::ok("configuration", format!("good ({from})")));
+                findings.push(Finding::ok("configuration", format!("valid ({from})")));
                 return Some(settings);
             }
             Err(error) => Finding::bad(
@@ -69,7 +69,7 @@ impl Doctor {
         None
     }
 
-    /// The settings, and where they came from.
+    /// The settings, and the files they came from.
     fn read(&self) -> Result<(Settings, String)> {
         let sources = Sources::from_environment(self.config.as_deref())?;
         let files = sources.files.iter().filter(|path| path.is_file());
@@ -83,7 +83,7 @@ impl Doctor {
     }
 }
 
-/// Secrets, the way out, and who can be asked.
+/// Checks the secrets, the network settings and the back-ends.
 fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
     for credential in &settings.credentials {
         let name = format!("secret {}", credential.name);
@@ -92,17 +92,15 @@ fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
             .iter()
             .any(|backend| backend.keys().contains(&credential.name.as_str()));
         findings.push(match config::resolve(credential) {
-            Ok(_) => Finding::ok(name, "there"),
-            Err(reason) if used => {
-                Finding::warn(name, reason, "set it, or take away the back-end that needs it")
-            }
-            Err(reason) => Finding::ok(name, format!("{reason}, and nobody needs it")),
+            Ok(_) => Finding::ok(name, "found"),
+            Err(reason) if used => Finding::warn(name, reason, "set it, or remove the back-end that uses it"),
+            Err(reason) => Finding::ok(name, format!("{reason}; no back-end uses it")),
         });
         findings.extend(credential.file.as_deref().and_then(filesystem::too_open));
     }
     let shelf = BackendCatalog::new(settings, Depot::default())?;
     if let Some(problem) = shelf.way_problem() {
-        let hint = "mend [network] in the configuration";
+        let hint = "fix [network] in the configuration";
         findings.push(Finding::bad("network", problem, hint));
     }
     let trials = shelf.all().into_iter().map(ConfiguredBackend::tried);
@@ -111,12 +109,12 @@ fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
     for back_end in &listed {
         let name = format!("back-end {}", back_end.candidate.name);
         findings.push(match &back_end.instances {
-            Ok(_) if back_end.candidate.weight == 0 => Finding::ok(name, "takes no new work (weight 0)"),
-            Ok(_) => Finding::ok(name, format!("can be asked ({})", back_end.candidate.kind)),
+            Ok(_) if back_end.candidate.weight == 0 => Finding::ok(name, "out of service (weight 0)"),
+            Ok(_) => Finding::ok(name, format!("usable ({})", back_end.candidate.kind)),
             Err(Unavailable { reason, hint }) => {
                 let hint = hint
                     .as_deref()
-                    .unwrap_or("`cogn config show --explain` tells where it comes from");
+                    .unwrap_or("`cogn config show --explain` shows where it comes from");
                 match usable {
                     0 => Finding::bad(name, reason, hint),
                     _ => Finding::warn(name, reason, hint),
@@ -125,21 +123,21 @@ fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
         });
     }
     if usable == 0 {
-        let hint = "set a vendor's key such as OPENAI_API_KEY, or write [[backends]] into cogn.toml";
-        findings.push(Finding::bad("back-ends", "none can be asked", hint));
+        let hint = "set a vendor's key such as OPENAI_API_KEY, or add [[backends]] to cogn.toml";
+        findings.push(Finding::bad("back-ends", "none is usable", hint));
     }
     Ok(())
 }
 
-/// The embedded model: a matter of course where it answers, no matter where others do.
+/// Checks the embedded model. It is optional if another back-end is usable.
 fn embedded(before: &[Finding]) -> Finding {
     let others = before
         .iter()
         .any(|finding| finding.name.starts_with("back-end ") && finding.state == State::Ok);
     match models::embedded("local", None) {
-        Ok(_) => Finding::ok("embedded model", "its weights are here"),
+        Ok(_) => Finding::ok("embedded model", "weights installed"),
         Err(ModelUnavailable { reason, .. }) if others => {
-            Finding::ok("embedded model", format!("{reason}; others answer"))
+            Finding::ok("embedded model", format!("{reason}; other back-ends are usable"))
         }
         Err(ModelUnavailable { reason, hint }) => Finding::warn("embedded model", reason, &hint),
     }

@@ -1,20 +1,20 @@
-//! One run from its start to its last event, printed on the way as it was asked for. Ctrl-C ends the run:
-//! the back-end is let go, and what there is becomes the envelope.
+//! Executes one run and prints its events in the requested form. Ctrl-C cancels the run: the back-end call is
+//! cancelled, and the envelope contains the partial answer.
 
 use std::io::Write;
 
 use anyhow::Result;
-use engine::port::{EventKind, EncodedEvent};
+use engine::port::{EncodedEvent, EventKind};
 use engine::run;
-use engine::{Engine, RunRequest, ReadFrom, RunMode, Tenant};
+use engine::{Engine, ReadFrom, RunMode, RunRequest, Tenant};
 use module::envelope::Envelope;
 use serde_json::Value;
 
 use super::trace::Trace;
-use crate::output::{Output, hinted};
 use crate::human_output::LiveFields;
+use crate::output::{Output, hinted};
 
-/// How a run ended: with its own last event, or before it began.
+/// How a run ended: with its terminal event, or with a refused input before the start.
 pub(crate) enum RunEnding {
     Event(EncodedEvent),
     Refused(Value),
@@ -28,7 +28,7 @@ impl RunEnding {
         }
     }
 
-    /// A refused run has printed no chunk, so its envelope is the only line.
+    /// Prints the envelope of a refused run, which has printed no chunk.
     pub(crate) fn print_unless_streamed(&self, output: &Output) -> Result<()> {
         if let Self::Refused(envelope) = self {
             output.line(envelope.to_string())?;
@@ -37,7 +37,7 @@ impl RunEnding {
     }
 }
 
-/// Runs to the end, printing on the way what was asked for.
+/// Executes the run and prints its events in the requested form.
 pub(crate) async fn answer(
     engine: &Engine,
     execute: RunRequest,
@@ -49,7 +49,9 @@ pub(crate) async fn answer(
     let run = match engine.start(&tenant, execute).await {
         Ok(run) => run,
         Err(error @ engine::Error::Input(_)) => {
-            return Ok(RunEnding::Refused(Envelope::failure(error.into_body()).into_value()));
+            return Ok(RunEnding::Refused(
+                Envelope::failure(error.into_body()).into_value(),
+            ));
         }
         Err(error) => return Err(error.into()),
     };
@@ -61,7 +63,7 @@ pub(crate) async fn answer(
             biased;
             () = interrupted() => {
                 if asked_to_stop {
-                    return Err(hinted("stopped before the run had ended", "the first Ctrl-C waits for its end"));
+                    return Err(hinted("stopped before the run ended", "the first Ctrl-C cancels the run and waits for its end"));
                 }
                 asked_to_stop = true;
                 engine.cancel(&tenant, run).await?;
@@ -88,7 +90,7 @@ pub(crate) async fn answer(
         }
         if let Some(last) = events.into_iter().find(|event| event.kind.is_terminal()) {
             fields.end(output)?;
-            // Whatever is still open towards a back-end is let go before the process ends.
+            // Waits until open back-end calls are closed before the process ends.
             engine.drain().await;
             if let Some(trace) = trace {
                 trace.record_attempts(engine.trace(&tenant, run).as_deref());
@@ -99,7 +101,7 @@ pub(crate) async fn answer(
     Err(engine::Error::MissingTerminalEvent(run).into())
 }
 
-/// Ctrl-C. Where signals cannot be listened to, the system's own way of ending a process stays.
+/// Waits for Ctrl-C. If the signal handler cannot be installed, the default action of the system applies.
 pub(crate) async fn interrupted() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;

@@ -1,5 +1,5 @@
-//! `cogn run --batch`: one input per line in, one envelope per line out. Answers are written as they come,
-//! each with the number of its line; a batch that was stopped goes on where it was and asks nothing twice.
+//! `cogn run --batch`: reads one input per line and writes one envelope per line. Answers are written as they
+//! complete, with the number of their line. A batch that was stopped resumes with the missing lines.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -19,7 +19,7 @@ use crate::command_engine::envelope_of;
 use crate::exit::Exit;
 use crate::output::{Output, hinted};
 
-/// What a batch consists of.
+/// The parameters of a batch.
 pub(super) struct Batch<'a> {
     pub(super) engine: &'a Engine,
     pub(super) from: &'a Path,
@@ -27,7 +27,7 @@ pub(super) struct Batch<'a> {
     pub(super) jobs: usize,
 }
 
-/// Finished lines: the hash of the input, and whether the answer was good.
+/// Completed lines: the hash of the input, and whether the run succeeded.
 type BatchResult = BTreeMap<u64, (String, bool)>;
 
 #[derive(Default)]
@@ -55,8 +55,8 @@ impl Batch<'_> {
                 }
                 Some(_) => {
                     return Err(hinted(
-                        format!("{} was made from other inputs than these", self.to.display()),
-                        "name another file with -o, or remove this one",
+                        format!("{} contains the results of other inputs", self.to.display()),
+                        "use another file with -o, or remove this one",
                     ));
                 }
                 None => pending.push(line),
@@ -77,8 +77,8 @@ impl Batch<'_> {
             let answer = tokio::select! {
                 biased;
                 () = interrupted() => {
-                    let hint = "the same command goes on with what is left";
-                    return Err(hinted("stopped before the batch had ended", hint));
+                    let hint = "run the same command again to resume";
+                    return Err(hinted("stopped before the batch ended", hint));
                 }
                 answer = answers.next() => answer,
             };
@@ -87,17 +87,21 @@ impl Batch<'_> {
             let good = envelope.get("ok") == Some(&Value::Bool(true));
             *(if good { &mut counts.good } else { &mut counts.bad }) += 1;
             let line = json!({"line": number, "id": id, "input_sha256": sha256, "envelope": envelope});
-            // One write for one line, so that a kill leaves at most its last line cut.
+            // One write per line, so that a kill truncates at most the last line.
             file.write_all(format!("{line}\n").as_bytes())
                 .with_context(|| format!("cannot write {}", self.to.display()))?;
             bar.inc(1);
         }
         bar.finish_and_clear();
         report(&counts, output)?;
-        Ok(if counts.bad == 0 { Exit::Success } else { Exit::Failure })
+        Ok(if counts.bad == 0 {
+            Exit::Success
+        } else {
+            Exit::Failure
+        })
     }
 
-    /// What an earlier start has finished. A last line that was cut is taken away.
+    /// The lines completed by an earlier process. A truncated last line is removed.
     fn finished(&self) -> Result<BatchResult> {
         let mut done = BatchResult::new();
         let shown = || format!("cannot read {}", self.to.display());
@@ -134,7 +138,7 @@ impl Batch<'_> {
     }
 }
 
-/// A line of the input that says something.
+/// A non-empty line of the input.
 struct BatchLine {
     number: u64,
     id: Value,
@@ -223,7 +227,7 @@ fn report(counts: &Counts, output: &Output) -> Result<()> {
         output.json(&json!({"lines": good + bad, "ok": good, "failed": bad, "done_before": before}))?;
     } else {
         output.line(format!(
-            "{} lines: {good} ok, {bad} failed ({before} done before)",
+            "{} lines: {good} ok, {bad} failed ({before} completed earlier)",
             good + bad
         ))?;
     }

@@ -1,5 +1,5 @@
-//! Where an input comes from: a file, standard input, free text, single fields, media; put together into
-//! one object. Whether it fits the module is not asked here.
+//! Builds the input object from a file, standard input, free text, single fields and media. It is not
+//! validated against the module here.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::output::hinted;
 
-/// Longest input that is read.
+/// Size limit of an input.
 pub(crate) const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 #[derive(Clone, Debug, Args)]
@@ -29,14 +29,14 @@ pub(crate) struct InputFlags {
         allow_hyphen_values = true
     )]
     args: Option<String>,
-    /// Set one field of the input: key=value, read as the input schema means it, or key:=json; dots lead
-    /// into objects and lists. May be given several times.
+    /// Set one field of the input: key=value, parsed by the type in the input schema, or key:=json; dots
+    /// address fields of objects and items of lists. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Add a picture to the input, where the input schema has a field for it.
+    /// Add an image to the input, in the field that the input schema has for it.
     #[arg(long, value_name = "FILE|URL")]
     image: Vec<String>,
-    /// Add a sound.
+    /// Add an audio file.
     #[arg(long, value_name = "FILE|URL")]
     audio: Vec<String>,
     /// Add a video.
@@ -48,7 +48,7 @@ pub(crate) struct InputFlags {
 }
 
 impl InputFlags {
-    /// The files that were named as media: they may be read wherever they are.
+    /// The media files given as flags; they may be read from any folder.
     pub(crate) fn named_files(&self) -> Vec<PathBuf> {
         let named = [&self.image, &self.audio, &self.video, &self.document];
         let items = named.into_iter().flatten();
@@ -64,10 +64,10 @@ impl InputFlags {
         self.complete(module, given)
     }
 
-    /// The input with everything that single flags add to it.
+    /// Adds the fields and media of the flags to the input.
     pub(crate) fn complete(&self, module: &Module, given: Value) -> Result<Value> {
         let Value::Object(mut input) = given else {
-            // Said with its code where the input is held against the module.
+            // The validation against the module reports this error with its code.
             return Ok(given);
         };
         for text in &self.set {
@@ -93,13 +93,13 @@ impl InputFlags {
 }
 
 fn add_media(module: &Module, input: &mut Map<String, Value>, kind: Modality, item: &str) -> Result<()> {
-    let hint = "`cogn info` shows what the module takes";
+    let hint = "`cogn info` shows the inputs of the module";
     let field = media_field(module, kind).map_err(|reason| hinted(reason, hint))?;
     put_media(input, &field, media_item(item)?).map_err(|reason| hinted(reason, hint))
 }
 
-/// An address, or a file. A file is named by its whole path: a relative one would be looked for in the
-/// module's folder.
+/// A URL or a file. A file gets an absolute path, because relative paths are resolved in the folder of the
+/// module.
 fn media_item(item: &str) -> Result<Value> {
     if item.starts_with("http://") || item.starts_with("https://") {
         return Ok(json!({"type": "url", "url": item}));
@@ -112,10 +112,10 @@ fn media_item(item: &str) -> Result<Value> {
     if !is_file {
         return Err(hinted(
             format!("{item} is not a file"),
-            "media is a file or an http(s) address",
+            "media must be a file or an http(s) URL",
         ));
     }
-    let whole = std::path::absolute(path).with_context(|| format!("cannot find {item}"))?;
+    let whole = std::path::absolute(path).with_context(|| format!("cannot resolve {item}"))?;
     let Some(whole) = whole.to_str() else {
         return Err(hinted(format!("the path of {item} is not UTF-8"), "rename it"));
     };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use engine::run::RunOptions;
-use engine::{RunRequest, RunMode};
+use engine::{RunMode, RunRequest};
 use module::Module;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -21,48 +21,48 @@ use self::batch::Batch;
 use self::input::InputFlags;
 pub(crate) use self::input::read_file;
 use self::trace::Trace;
-use crate::command_engine::{BackendArgs, CommandEngine};
 use crate::atomic_file;
+use crate::command_engine::{BackendArgs, CommandEngine};
 use crate::duration::Duration;
 use crate::exit::Exit;
+use crate::human_output::{print_envelope, print_verdict};
 use crate::media;
 use crate::modules::{Library, Search};
 use crate::output::Output;
-use crate::human_output::{print_envelope, print_verdict};
 use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The module: a name or the path of a folder.
+    /// The module: a name or a folder.
     module: String,
     #[command(flatten)]
     input: InputFlags,
-    /// Show the answer while it is written; with --json one chunk per line.
+    /// Print the answer while it is generated; with --json one chunk per line.
     #[arg(long)]
     stream: bool,
     #[command(flatten)]
     asked: BackendArgs,
-    /// Give up after this time (500ms, 30s, 2m).
+    /// Time limit of the run (500ms, 30s, 2m).
     #[arg(long, value_name = "TIME")]
     timeout: Option<Duration>,
-    /// Write what is asked and answered into this folder, to be replayed.
+    /// Record requests and answers in this folder, for --replay.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// Ask nobody: take the answer from this recording, or from a folder of them. A request that was not
-    /// recorded fails and says what has changed.
+    /// Replay the answers of this recording, or of a folder of recordings, and call no back-end. A request
+    /// that was not recorded fails; the error shows what has changed.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["record", "backend", "config"])]
     replay: Option<PathBuf>,
-    /// Write how the run went into this file, as JSON: attempts, events, times.
+    /// Write the trace of the run to this file, as JSON: attempts, events, times.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Run every line of this file, one JSON input each, and write an envelope per line to -o. Started again,
-    /// it goes on with the lines that have no answer yet.
+    /// Run each line of this file, one JSON input per line, and write one envelope per line to -o. The same
+    /// command resumes a stopped batch with the lines that have no answer yet.
     #[arg(long, value_name = "FILE", requires = "output", conflicts_with_all = ["input", "args", "stream", "trace", "record"])]
     batch: Option<PathBuf>,
-    /// So many runs of a batch at a time.
+    /// Limit of concurrent runs of a batch.
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = crate::command::test::jobs)]
     jobs: usize,
-    /// Write the envelope into this file, as JSON; it is there whole or not at all.
+    /// Write the envelope to this file, as JSON; the file is written atomically.
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -115,7 +115,11 @@ impl Run {
         RunRequest {
             module,
             input,
-            mode: if self.stream { RunMode::Stream } else { RunMode::Sync },
+            mode: if self.stream {
+                RunMode::Stream
+            } else {
+                RunMode::Sync
+            },
             options: RunOptions {
                 model: self.asked.model.clone(),
                 timeout_ms: self.timeout.map(Duration::as_millis),
@@ -140,7 +144,7 @@ impl Run {
         match (self.stream, output.json, &self.output) {
             (true, true, _) => last.print_unless_streamed(output)?,
             (false, true, None) => output.json(envelope)?,
-            // The file has it.
+            // The envelope was written to the file.
             (false, true, Some(_)) => {}
             (true, false, _) | (false, false, Some(_)) => print_verdict(output, envelope)?,
             (false, false, None) => print_envelope(output, envelope)?,
@@ -149,7 +153,7 @@ impl Run {
     }
 }
 
-/// The file of a recording is named after the module and its input: the same run goes into the same file.
+/// Path of a recording, from the module name and a hash of the input: equal runs use the same file.
 fn recording(folder: &Path, module: &Module, input: &Value) -> PathBuf {
     let digest = hex::encode(Sha256::digest(input.to_string()));
     let short = digest.get(..12).unwrap_or(&digest);

@@ -1,4 +1,4 @@
-//! How a run went, for those who ask afterwards: every event with its time, and the envelope.
+//! The trace of a run for `--trace`: all events with their times, the attempts, and the envelope.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub(crate) struct Trace {
     module: String,
     began: Instant,
-    /// The way through the fleet: policy, seed, and every attempt.
+    /// Policy, seed and attempts.
     route: Value,
     events: Vec<Value>,
 }

@@ -1,5 +1,5 @@
-//! The server's log: one line per event on stderr, for people or for machines. Secrets cannot be printed
-//! by their type; what still comes by as a value, in the words of someone else, is blotted out here.
+//! The log of the server: one line per event on stderr, as text or JSON. The type of secrets prevents
+//! printing them; secret values inside other texts, such as vendors' error messages, are redacted here.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use crate::config::{LogFormat, redact};
 
 pub(crate) fn start(format: LogFormat, quiet: bool) {
     let level = if quiet { "warn" } else { "info" };
-    // The MCP library tells of every message and every host that leaves, at levels that people read.
+    // The MCP library logs every message and disconnect at levels that are enabled here.
     let log = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(format!("{level},rmcp=off")))
         .with_writer(Redacting);
@@ -20,7 +20,7 @@ pub(crate) fn start(format: LogFormat, quiet: bool) {
     }
 }
 
-/// Gets each line in one piece, so no secret is split over two writes.
+/// Each write is one complete line, so no secret is split over two writes.
 struct Redacting;
 
 impl<'a> MakeWriter<'a> for Redacting {

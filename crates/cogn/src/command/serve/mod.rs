@@ -1,4 +1,4 @@
-//! `cogn serve`: the modules over HTTP.
+//! `cogn serve`: serves the modules over HTTP.
 
 pub(crate) mod log;
 pub(crate) mod reload;
@@ -19,7 +19,6 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::reload::{AuthReload, Reload};
-use crate::server_setup;
 use crate::backends::{self, BackendName};
 use crate::config::{Settings, Sources};
 use crate::exit::Exit;
@@ -27,25 +26,26 @@ use crate::gates;
 use crate::media;
 use crate::modules::Search;
 use crate::output::Output;
+use crate::server_setup;
 use crate::wiring::{self, SystemClock};
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen; port 0 takes any free one. Without it the configuration decides: 127.0.0.1:8787
-    /// where it says nothing.
+    /// The address to listen on; port 0 takes any free port. Default: the configured address, or
+    /// 127.0.0.1:8787.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// The file that keeps runs and their events.
+    /// The journal file, which stores runs and their events.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Who is asked: a name from the configuration, or scripted:FILE.yaml. Given several times, the next
-    /// one takes over when one fails.
+    /// The back-end to call: a name from the configuration, or scripted:FILE.yaml. May be given several
+    /// times; if one fails, the next one is called.
     #[arg(long, value_name = "BACKEND")]
     backend: Vec<BackendName>,
-    /// Answer only to those who show a key or a token.
+    /// Require callers to authenticate with a key or a token.
     #[arg(long)]
     require_auth: bool,
-    /// Use this file in place of the project's cogn.toml.
+    /// Use this file instead of the project's cogn.toml.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -80,7 +80,7 @@ impl Serve {
             let listener = TcpListener::bind(listen)
                 .await
                 .with_context(|| format!("cannot listen on {listen}"))?;
-            engine.recover().await.context("cannot pick up unfinished runs")?;
+            engine.recover().await.context("cannot recover unfinished runs")?;
             let stop = stop_signal();
             announce(output, listener.local_addr()?, tls.is_some())?;
             let gateway = Gateway::new(engine.clone(), settings.gateway(listen));
@@ -133,7 +133,7 @@ pub(crate) fn engine_settings(settings: &Settings) -> engine::Settings {
     }
 }
 
-/// The address on stdout is for scripts that asked for port 0.
+/// Prints the address to stdout, for scripts that use port 0.
 fn announce(output: &Output, address: SocketAddr, tls: bool) -> Result<()> {
     let scheme = if tls { "https" } else { "http" };
     let url = format!("{scheme}://{address}");
@@ -145,20 +145,20 @@ fn announce(output: &Output, address: SocketAddr, tls: bool) -> Result<()> {
     Ok(())
 }
 
-/// Completes when the process is asked to end, from this call on and not from the first look at it. A second request is the operating system's to grant.
+/// Completes on the first SIGINT or SIGTERM. The handlers are installed by this call, not by the first poll.
 pub(crate) fn stop_signal() -> impl Future<Output = ()> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{Signal, SignalKind, signal};
         let [interrupt, terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
-        let told = async |signal: std::io::Result<Signal>| match signal {
+        let received = async |signal: std::io::Result<Signal>| match signal {
             Ok(mut signal) => drop(signal.recv().await),
             Err(_) => std::future::pending().await,
         };
         async move {
             tokio::select! {
-                () = told(interrupt) => {}
-                () = told(terminate) => {}
+                () = received(interrupt) => {}
+                () = received(terminate) => {}
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Changes while the server runs. Files are looked at every so often, or when a hangup signal comes;
-//! what changed is read whole and checked before it takes the place of the old. What is broken changes
-//! nothing and is named in the log; a request never sees a half of anything.
+//! Reload of modules, configuration and certificates while the server runs. Files are polled at an interval
+//! and on SIGHUP. A change is read and validated completely before it replaces the old version; an invalid
+//! change is logged and not applied. Each request uses one consistent version.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -17,23 +17,23 @@ use gateway::{Auth, Gateway, Tls};
 use store::sqlite::SqliteJournal;
 use tracing::{info, warn};
 
-use crate::server_setup;
 use crate::backends::{self, BackendName};
 use crate::config::{Settings, Sources};
 use crate::media;
 use crate::modules::Search;
+use crate::server_setup;
 use crate::wiring::{self, LoadedModules};
 
-/// Most files of all modules together that are looked at; what is beyond waits for the signal.
+/// Limit of polled files over all modules; changes of other files are applied on SIGHUP.
 const FILES_MAX: usize = 100_000;
-/// Deepest folder that is looked into.
+/// Limit of the depth of polled folders.
 const DEPTH_MAX: usize = 8;
 
-/// What can change, and who is told.
+/// The sources that can change, and the components that are updated.
 #[derive(Clone)]
 pub(crate) struct Reload {
     pub(crate) search: Search,
-    /// The last good state of every module.
+    /// The last valid version of each module.
     pub(crate) folders: Arc<Mutex<LoadedModules>>,
     pub(crate) config: Option<PathBuf>,
     pub(crate) backends: Vec<BackendName>,
@@ -41,13 +41,13 @@ pub(crate) struct Reload {
     pub(crate) engine: Arc<Engine>,
     pub(crate) gateway: Gateway,
     pub(crate) tls: Option<Tls>,
-    /// None where a pipe is the only way in.
+    /// `None` for MCP over pipes.
     pub(crate) doors: Option<AuthReload>,
-    /// What cannot change is compared with this.
+    /// The settings at the start; settings that need a restart are compared with them.
     pub(crate) initial_settings: Arc<Settings>,
 }
 
-/// Who may call.
+/// The parts that are needed to rebuild authentication.
 #[derive(Clone)]
 pub(crate) struct AuthReload {
     pub(crate) journal: Arc<SqliteJournal>,
@@ -63,7 +63,7 @@ impl AuthReload {
     }
 }
 
-/// How the files look from outside: names, sizes, times.
+/// Hashes of the names, sizes and modification times of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileFingerprints {
     modules: u64,
@@ -89,7 +89,7 @@ impl Reload {
             });
             match work.await {
                 Ok(looks) => seen = looks,
-                Err(error) => warn!(%error, "reading again failed"),
+                Err(error) => warn!(%error, "reload task failed"),
             }
         }
     }
@@ -111,8 +111,12 @@ impl Reload {
     fn note(&self, what: &str, outcome: Result<()>) {
         self.gateway.note_reload(outcome.is_ok());
         match outcome {
-            Ok(()) => info!(what, "read again"),
-            Err(error) => warn!(what, error = format!("{error:#}"), "not taken; the old stays"),
+            Ok(()) => info!(what, "reloaded"),
+            Err(error) => warn!(
+                what,
+                error = format!("{error:#}"),
+                "reload failed, keeping the previous version"
+            ),
         }
     }
 
@@ -136,7 +140,7 @@ impl Reload {
             .transpose()?;
         let desk = media::for_server(&settings);
         let fleet = backends::fleet(&self.backends, self.config.as_deref(), desk.depot())?;
-        // Everything is good: from here on nothing fails.
+        // Validation is complete: the following steps cannot fail.
         for name in self.initial_settings.fixed_that_differ(&settings) {
             warn!(setting = name, "takes effect at the next start");
         }
@@ -173,7 +177,7 @@ fn hash_files<'a>(files: impl Iterator<Item = &'a Path>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for path in files {
         path.hash(&mut hasher);
-        // Through links: a mounted secret is swapped by turning a link.
+        // Follows symbolic links: mounted secrets are replaced by changing a link.
         hash_metadata(fs::metadata(path), &mut hasher);
     }
     hasher.finish()
@@ -217,7 +221,7 @@ async fn pause(every: Duration) {
     tokio::time::sleep(every).await;
 }
 
-/// The signal by which servers are told to read their configuration again.
+/// SIGHUP, the signal to reload the configuration.
 struct SighupStream {
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,

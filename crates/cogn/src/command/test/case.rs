@@ -1,4 +1,4 @@
-//! One golden test: its input is run, and the envelope is held against what is expected.
+//! One golden test: runs the input and compares the envelope with the expected one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use engine::run::RunOptions;
-use engine::{RunRequest, RunMode, Modules};
+use engine::{Modules, RunMode, RunRequest};
 use module::golden::{Mismatch, compare_answer};
 use module::module::TestPair;
 use module::{Code, Module};
@@ -18,7 +18,7 @@ use crate::media;
 
 pub(super) struct Case {
     pub(super) module: Arc<Module>,
-    /// Those that it may call.
+    /// The modules that it may call.
     pub(super) modules: Modules,
     pub(super) folder: PathBuf,
     pub(super) pair: TestPair,
@@ -26,20 +26,20 @@ pub(super) struct Case {
     pub(super) model: Option<String>,
 }
 
-/// Where the answer comes from.
+/// The source of the answer.
 pub(super) enum CaseSource {
     Recording(PathBuf),
-    /// Back-ends that are written down, and the file for it.
+    /// Back-ends with a recorder, and the path of the recording.
     Live(CommandEngine, PathBuf),
 }
 
-/// How a test ended.
+/// The result of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Status {
     Passed,
-    /// The answer is not what is expected.
+    /// The envelope differs from the expected one.
     Failed(Vec<Mismatch>),
-    /// What is asked is not what was recorded; shown as a difference.
+    /// The request differs from the recorded one; contains the difference.
     Stale(String),
     /// There is no recording.
     Unrecorded,
@@ -102,7 +102,7 @@ impl Case {
             return Ok((Status::Stale(stale.difference), None));
         }
         if let CaseSource::Live(asking, tape) = &self.source {
-            // Who could not be reached has said nothing that is worth keeping.
+            // An attempt that reached no back-end is not recorded.
             if envelope.pointer("/error/code") == Some(&Value::from(Code::E4001.as_str())) {
                 let why = envelope.pointer("/error/message").and_then(Value::as_str);
                 return Ok((Status::Broken(String::from(why.unwrap_or_default())), None));

@@ -1,4 +1,4 @@
-//! The results for people: what passed in a line, what did not with the reason under it.
+//! The results as text: one line per test, followed by the reasons if it failed.
 
 use std::io;
 
@@ -27,7 +27,7 @@ pub(super) fn print(report: &TestReport, output: &Output) -> io::Result<()> {
     for module in report.below_threshold() {
         let (percent, least) = (module.coverage.percent(), report.thresholds.coverage_percent);
         output.line(format!(
-            "{} the tests of {} show {percent:.0} % of its fields, fewer than {least} %",
+            "{} the tests of {} cover {percent:.0} % of its fields, less than {least} %",
             "failed".red().bold(),
             module.name
         ))?;
@@ -43,7 +43,11 @@ fn plural(count: usize, word: &str) -> String {
 fn print_module(module: &ModuleReport, output: &Output) -> io::Result<()> {
     let coverage = &module.coverage;
     let fields = if coverage.total() > 0 && !module.outcomes.is_empty() {
-        format!(" ({} of {} fields shown)", coverage.exercised(), coverage.total())
+        format!(
+            " ({} of {} fields covered)",
+            coverage.exercised(),
+            coverage.total()
+        )
     } else {
         String::new()
     };
@@ -73,7 +77,7 @@ fn print_outcome(module: &ModuleReport, outcome: &Outcome, output: &Output) -> i
             {
                 let text = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
                 output.line(format!(
-                    "    the run ended in {}: {}",
+                    "    the run failed with {}: {}",
                     text("code"),
                     text("message")
                 ))?;
@@ -84,7 +88,7 @@ fn print_outcome(module: &ModuleReport, outcome: &Outcome, output: &Output) -> i
         }
         Status::Stale(difference) => {
             output.line(format!("  {} {name}", "stale".red().bold()))?;
-            output.line("    the request is not the one that was recorded:")?;
+            output.line("    the request differs from the recorded one:")?;
             for line in difference.lines() {
                 let line = match line.get(..1) {
                     Some("-") => line.red().to_string(),
@@ -110,7 +114,7 @@ fn hint(module: &ModuleReport, name: &str, output: &Output) -> io::Result<()> {
         module.name
     );
     output.line(format!(
-        "    {} `{command}` asks and records",
+        "    {} `{command}` records the answer",
         "hint:".cyan().bold()
     ))
 }

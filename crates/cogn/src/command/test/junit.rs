@@ -1,4 +1,4 @@
-//! The results as JUnit XML, the form that CI systems read.
+//! The results as JUnit XML for CI systems.
 
 use std::fmt::Write as _;
 
@@ -76,9 +76,9 @@ fn result(outcome: &Outcome) -> String {
         Status::Stale(difference) => tag(
             "failure",
             "stale",
-            &format!("the request is not the recorded one\n{difference}"),
+            &format!("the request differs from the recorded one\n{difference}"),
         ),
-        Status::Unrecorded => tag("failure", "unrecorded", "there is no recording"),
+        Status::Unrecorded => tag("failure", "unrecorded", "no recording found"),
         Status::Broken(why) => tag("error", "broken", why),
     }
 }
@@ -108,7 +108,7 @@ fn seconds(millis: u64) -> String {
     format!("{}.{:03}", millis / 1000, millis % 1000)
 }
 
-/// XML has no word for most control characters, not even an escaped one.
+/// Escapes markup. Control characters are replaced, because XML 1.0 cannot represent most of them.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -131,7 +131,7 @@ mod tests {
     use super::escaped;
 
     #[test]
-    fn no_text_breaks_out_of_its_place() {
+    fn escapes_markup_and_control_characters() {
         assert_eq!(
             escaped("a<b>&\"c\"\u{0}\u{1b}"),
             "a&lt;b&gt;&amp;&quot;c&quot;\u{fffd}\u{fffd}"

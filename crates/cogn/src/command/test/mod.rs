@@ -1,9 +1,9 @@
-//! `cogn test`: the golden tests of modules, answered from recordings. Nobody is asked unless a recording is
-//! to be made; a request that has changed since is a failure of its own kind.
+//! `cogn test`: runs the golden tests of modules with recorded answers. Back-ends are called only with
+//! `--record`. A request that differs from the recorded one is reported as stale.
 
 mod case;
-mod junit;
 mod human_output;
+mod junit;
 mod report;
 
 use std::path::PathBuf;
@@ -17,44 +17,44 @@ use secrecy::SecretString;
 
 use self::case::{Case, CaseSource};
 use self::report::{ModuleReport, TestReport, Thresholds};
-use crate::command_engine::{BackendArgs, CommandEngine};
 use crate::atomic_file;
+use crate::command_engine::{BackendArgs, CommandEngine};
 use crate::config;
 use crate::exit::Exit;
 use crate::modules::{Found, Library, Search};
 use crate::output::{Output, hinted};
 use crate::wiring;
 
-/// Tests at a time, where nothing is said.
+/// Default of `--jobs`.
 const JOBS: usize = 4;
 const JOBS_MAX: usize = 64;
 
 #[derive(Debug, Args)]
 pub(crate) struct Test {
-    /// The modules to test: names or paths of folders.
+    /// The modules: names or folders.
     #[arg(required_unless_present = "all")]
     module: Vec<String>,
-    /// Test every module that can be found.
+    /// Test all modules found.
     #[arg(long, conflicts_with = "module")]
     all: bool,
-    /// Ask the back-ends, and write their answers into tests/recordings of the module.
+    /// Call the back-ends and write their answers to tests/recordings of the module.
     #[arg(long)]
     record: bool,
     #[command(flatten)]
     asked: BackendArgs,
-    /// Only tests whose name, as MODULE/TEST, contains this.
+    /// Run only tests whose name, as MODULE/TEST, contains this text.
     #[arg(short = 'k', long = "filter", value_name = "TEXT")]
     filter: Option<String>,
-    /// So many tests at a time.
+    /// Limit of concurrent tests.
     #[arg(short, long, value_name = "N", default_value_t = JOBS, value_parser = jobs)]
     jobs: usize,
-    /// Write the results for a CI system into this file, as JUnit XML.
+    /// Write the results to this file, as JUnit XML for CI systems.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Fail unless this share of the tests passes.
+    /// Minimum percentage of tests that must pass.
     #[arg(long, value_name = "PERCENT", default_value_t = 100.0, value_parser = percent)]
     min_pass: f64,
-    /// Fail unless the answers show this share of the fields of each data schema.
+    /// Minimum percentage of the fields of each data schema that the answers must contain.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     min_coverage: f64,
 }
@@ -62,24 +62,24 @@ pub(crate) struct Test {
 pub(crate) fn jobs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(jobs) if (1..=JOBS_MAX).contains(&jobs) => Ok(jobs),
-        _ => Err(format!("a number from 1 to {JOBS_MAX} is wanted")),
+        _ => Err(format!("must be a number from 1 to {JOBS_MAX}")),
     }
 }
 
 fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').parse() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err(String::from("a number from 0 to 100 is wanted")),
+        _ => Err(String::from("must be a number from 0 to 100")),
     }
 }
 
-/// The back-ends that are asked when a recording is made.
+/// The back-ends that are called with `--record`.
 struct LiveBackends {
     asking: CommandEngine,
     secrets: Vec<SecretString>,
 }
 
-/// A report for each module, still empty, and the tests with the place of theirs.
+/// An empty report for each module, and the tests with the index of their report.
 struct Collected {
     reports: Vec<ModuleReport>,
     cases: Vec<(usize, Case)>,
@@ -91,10 +91,10 @@ impl Test {
         let Collected { mut reports, cases } = self.collect(search, live.as_ref())?;
         if cases.is_empty() && reports.iter().all(|report| report.broken.is_none()) {
             let hint = match &self.filter {
-                Some(filter) => format!("no test has `{filter}` in its name"),
+                Some(filter) => format!("no test name contains `{filter}`"),
                 None => String::from("a test is a pair tests/NAME.input.json and tests/NAME.expected.json"),
             };
-            return Err(hinted("there is no test to run", hint));
+            return Err(hinted("no tests to run", hint));
         }
         let running = stream::iter(cases)
             .map(|(place, case)| async move { (place, case.run().await) })
@@ -118,7 +118,11 @@ impl Test {
         } else {
             human_output::print(&report, output)?;
         }
-        Ok(if report.is_good() { Exit::Success } else { Exit::Failure })
+        Ok(if report.is_good() {
+            Exit::Success
+        } else {
+            Exit::Failure
+        })
     }
 
     fn live(&self) -> Result<LiveBackends> {

@@ -1,4 +1,4 @@
-//! What came of all tests: by module, in figures, and against the thresholds.
+//! The results of all tests: by module, as counts, and compared with the thresholds.
 
 use std::path::PathBuf;
 
@@ -127,14 +127,14 @@ impl TestReport {
         }
     }
 
-    /// Modules whose tests show too little of their fields.
+    /// Modules whose coverage is below the threshold.
     pub(super) fn below_threshold(&self) -> impl Iterator<Item = &ModuleReport> {
         let least = self.thresholds.coverage_percent;
         let tested = self.modules.iter().filter(|module| module.broken.is_none());
         tested.filter(move |module| module.coverage.percent() < least)
     }
 
-    /// A module that does not load passes nothing.
+    /// False if a threshold is not met or a module does not load.
     pub(super) fn is_good(&self) -> bool {
         self.pass_percent() >= self.thresholds.pass_percent
             && self.modules.iter().all(|module| module.broken.is_none())

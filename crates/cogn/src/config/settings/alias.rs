@@ -1,16 +1,16 @@
-//! `[aliases]`: names that vendors' clients may ask for, each for a model, a module or one back-end's model.
+//! `[aliases]`: model names for vendors' clients, each for a model, a module or a model of one back-end.
 
 use serde::Deserialize;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Alias {
-    /// A model's name, or `module:NAME`.
+    /// The name of a model, or `module:NAME`.
     Model(String),
     #[serde(rename_all = "snake_case")]
     Of {
         model: String,
-        /// The only back-end that may answer.
+        /// The only back-end that may be used.
         backend: Option<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! `[auth]`, `[limits]` and `[journal]`: who may call a server, how much of it, and what it keeps.
+//! `[auth]`, `[limits]` and `[journal]`: authentication, capacity and retention of a server.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Auth {
-    /// Nothing is answered without credentials.
+    /// Requests without credentials are rejected.
     pub(crate) required: bool,
     pub(crate) jwt: Option<Jwt>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Journal {
     pub(crate) keep_days: u64,
     pub(crate) keep_bytes: u64,
     pub(crate) keep_usage_days: u64,
-    /// The file grows no further than this.
+    /// Size limit of the file.
     pub(crate) bytes_max: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! `[[backends]]`: instances one can call.
+//! `[[backends]]`: the configured back-ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,35 +10,35 @@ use serde_json::{Map, Value};
 use super::Program;
 use crate::config::preset::Preset;
 
-/// An instance one can call.
+/// A configured back-end.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Backend {
     pub(crate) name: String,
     pub(crate) kind: BackendKind,
-    /// What stands before `/chat/completions`; for anthropic before `/v1/messages`.
+    /// The URL before `/chat/completions`; for anthropic before `/v1/messages`.
     pub(crate) base_url: Option<String>,
-    /// The only model it answers with.
+    /// The only model of the back-end.
     pub(crate) model: Option<String>,
-    /// The model it answers with where a request names none.
+    /// The model for requests that name none.
     pub(crate) default_model: Option<String>,
     credential: Option<String>,
-    /// A pool of keys in place of one.
+    /// A pool of keys instead of one.
     credentials: Option<Vec<String>>,
     operations: Option<BTreeSet<Operation>>,
     features: Option<BTreeSet<Feature>>,
     #[serde(default)]
     lacks: BTreeSet<Feature>,
-    /// The file that a scripted back-end plays.
+    /// The script of a scripted back-end.
     pub(crate) script: Option<PathBuf>,
-    /// The program behind a back-end of kind `command`, by a name that is known.
+    /// The preset of a back-end of kind `command`.
     recipe: Option<String>,
-    /// The same in full, or what differs from the recipe.
+    /// The program in full, or the keys that override the preset.
     command: Option<Map<String, Value>>,
-    /// Share of the work among equals; 0 takes no new work.
+    /// Relative share of requests; a back-end with weight 0 gets no new requests.
     #[serde(default = "usual_weight")]
     pub(crate) weight: u32,
-    /// Higher is tried first.
+    /// Back-ends with higher priority are tried first.
     #[serde(default)]
     pub(crate) priority: i32,
     pub(crate) region: Option<String>,
@@ -46,7 +46,7 @@ pub(crate) struct Backend {
     #[serde(default)]
     pub(crate) limits: Limits,
     pub(crate) timeouts: Option<TimeoutOverrides>,
-    /// Headers that every call carries.
+    /// Headers of every call.
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
 }
@@ -55,7 +55,7 @@ fn usual_weight() -> u32 {
     100
 }
 
-/// What stands behind a back-end.
+/// The kind of a back-end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum BackendKind {
@@ -68,17 +68,17 @@ pub(crate) enum BackendKind {
     Scripted,
 }
 
-/// What a million tokens cost.
+/// Price per million tokens.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Price {
     input_usd: Option<f64>,
-    /// For tokens that were read from the vendor's cache.
+    /// Price of input tokens read from the vendor's cache.
     cached_input_usd: Option<f64>,
     output_usd: Option<f64>,
 }
 
-/// How much an instance is asked at most.
+/// Limits of a back-end.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Limits {
@@ -86,7 +86,7 @@ pub(crate) struct Limits {
     pub(crate) requests_per_minute: Option<u32>,
 }
 
-/// An instance's own time limits; the general ones hold for what it leaves out.
+/// Timeouts of one back-end; the general ones apply to missing values.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TimeoutOverrides {
@@ -103,7 +103,7 @@ impl Backend {
         self.credential.iter().chain(pool).map(String::as_str).collect()
     }
 
-    /// What can be asked of it.
+    /// The supported operations.
     pub(crate) fn operations(&self) -> BTreeSet<Operation> {
         let usual = || {
             let recipe = self.recipe().map(|recipe| BTreeSet::from([recipe.operation]));
@@ -115,7 +115,8 @@ impl Backend {
         self.operations.clone().unwrap_or_else(usual)
     }
 
-    /// What it can do: as declared, else as its kind usually can. Every kind takes a system prompt.
+    /// The supported features: as declared, otherwise the defaults of the kind. Every kind supports system
+    /// prompts.
     pub(crate) fn features(&self) -> BTreeSet<Feature> {
         let mut features = match &self.features {
             Some(declared) => declared.clone(),
@@ -135,7 +136,7 @@ impl Backend {
         features
     }
 
-    /// Whether this is the embedded encoder, and not the embedded model that writes.
+    /// Whether this is the embedded encoder and not the embedded generator.
     pub(crate) fn embeds(&self) -> bool {
         self.kind == BackendKind::Local && self.operations().contains(&Operation::Embeddings)
     }
@@ -144,7 +145,7 @@ impl Backend {
         Preset::named(self.recipe.as_deref()?)
     }
 
-    /// How the program is called, whatever of it comes from a recipe.
+    /// The settings of the program, merged from the preset and the configuration.
     pub(crate) fn program(&self) -> Result<Program, String> {
         let recipe = self.recipe().map(|recipe| &recipe.command);
         Program::over(recipe, self.command.as_ref())
@@ -162,7 +163,7 @@ impl Backend {
         features.unwrap_or_default().into_iter().collect()
     }
 
-    /// The program, where the configuration says it by a path of its own.
+    /// The path of the program, if the configuration contains one.
     pub(super) fn own_program_path(&self) -> Option<&str> {
         let argv = self.command.as_ref()?.get("argv")?.as_array()?;
         let first = argv.first()?.as_str()?;
@@ -199,8 +200,8 @@ impl BackendKind {
         }
     }
 
-    /// What can be asked of an instance of this kind where nobody says. Only behind the vendor's own address, and
-    /// with any of its models, is there more than conversation.
+    /// The default operations of this kind. Operations other than chat are assumed only for the vendor's URL
+    /// without a fixed model.
     fn operations(self, any_model_of_vendor: bool) -> BTreeSet<Operation> {
         let mut operations = BTreeSet::from([Operation::ChatCompletions]);
         match self {
@@ -218,7 +219,7 @@ impl BackendKind {
         operations
     }
 
-    /// What nearly all can who do this operation. Of pictures and tokens only the vendor's own is believed.
+    /// The default features of this operation. Image and token input are assumed only for the vendor's URL.
     fn features_of(self, operation: Operation, own_address: bool) -> BTreeSet<Feature> {
         let mut features = BTreeSet::new();
         match operation {
@@ -241,8 +242,8 @@ impl BackendKind {
         features
     }
 
-    /// What an instance of this kind can do where nobody says. Behind the vendor's own address stand the
-    /// vendor's own models; another address may hide anything, so that only what nearly all can is assumed.
+    /// The default features of this kind. For the vendor's URL the features of its models are assumed; for
+    /// other URLs only features that nearly all servers support.
     fn features(self, own_address: bool) -> BTreeSet<Feature> {
         let mut features = BTreeSet::from([Feature::Stream]);
         match self {

@@ -1,4 +1,4 @@
-//! `[gate]`: how sure and how harmless an answer must be, in general and module by module.
+//! `[gate]`: minimum confidence and maximum risk of answers, in general and per module.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Gate {
     pub(crate) min_confidence: Option<f64>,
-    /// One of the levels of risk that modules know.
+    /// A risk level as in envelopes.
     pub(crate) max_risk: Option<String>,
-    /// For `rerun`: the stronger back-end.
+    /// For `rerun`: the back-end to call again.
     pub(crate) backend: Option<String>,
     pub(crate) action: Option<GateAction>,
-    /// Single modules; what they leave out holds as above.
+    /// Rules of single modules; missing values are taken from the general rule.
     pub(crate) modules: BTreeMap<String, GateRule>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct GateRule {
     pub(crate) action: Option<GateAction>,
 }
 
-/// What becomes of an answer that does not pass.
+/// The action for an answer that does not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum GateAction {
@@ -35,7 +35,7 @@ pub(crate) enum GateAction {
 }
 
 impl Gate {
-    /// What holds for one module; `None` where nothing is asked of its answers.
+    /// The rule of one module; `None` if it sets no limit.
     pub(crate) fn for_module(&self, module: &str) -> Option<GateRule> {
         let own = self.modules.get(module).cloned().unwrap_or_default();
         let rule = GateRule {

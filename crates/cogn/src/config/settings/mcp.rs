@@ -1,10 +1,10 @@
-//! `[mcp]`: what MCP hosts may do with the modules.
+//! `[mcp]`: settings of the MCP server.
 
 use serde::Deserialize;
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct McpSettings {
-    /// A person is asked before a module runs that may act on the world.
+    /// Require confirmation by a person before a run of a module with side effects.
     pub(crate) confirm: bool,
 }

@@ -1,4 +1,4 @@
-//! `[media]`: what may be fetched and read, and what becomes of pictures that do not fit.
+//! `[media]`: which media may be fetched and read, and how oversized images are handled.
 
 use std::path::PathBuf;
 
@@ -8,28 +8,28 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Media {
     pub(crate) fetch: Fetch,
-    /// Hosts, for `allowlist`.
+    /// Allowed hosts, for `allowlist`.
     #[serde(default)]
     pub(crate) allow: Vec<String>,
-    /// Hosts of one's own network, as `host:port`.
+    /// Private hosts that URLs in inputs may name, as `host:port`.
     #[serde(default)]
     pub(crate) inside: Vec<String>,
     /// Folders from which `file` inputs may be read.
     #[serde(default)]
     pub(crate) roots: Vec<PathBuf>,
-    /// Where it is absent, the module's tier decides.
+    /// Default: depends on the tier of the module.
     pub(crate) oversize: Option<Oversize>,
     pub(crate) normalise: bool,
-    /// Where it is absent, the category decides.
+    /// Default: depends on the media category.
     pub(crate) inline_accept_max: Option<u64>,
-    /// Bytes above which media lies in a file and not in memory.
+    /// Size in bytes above which media is stored in a file and not in memory.
     pub(crate) store_threshold: u64,
     pub(crate) store_max: u64,
-    /// Where it is absent, the system's folder for temporary files.
+    /// Default: the temporary folder of the system.
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// Which URLs are fetched. Addresses that are not public are never reached.
+/// Which URLs are fetched. Requests to addresses that are not public are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Fetch {
@@ -38,7 +38,7 @@ pub(crate) enum Fetch {
     Off,
 }
 
-/// What becomes of a picture that is too large.
+/// The action for an image that is too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Oversize {

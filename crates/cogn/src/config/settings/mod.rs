@@ -1,8 +1,8 @@
-//! The configuration as types, one file per section. Every key here is read by something; the schema
-//! beside it says the same to editors, and refuses what is not here.
+//! The configuration as types, one file per section. Every key is used; the JSON schema describes the same
+//! keys and rejects all others.
 
-mod auth_and_limits;
 mod alias;
+mod auth_and_limits;
 mod backend;
 pub(crate) mod gate;
 mod mcp;
@@ -26,8 +26,8 @@ use super::merged::Merged;
 use super::schema::problems;
 use crate::output::hinted;
 
-pub(crate) use auth_and_limits::{Auth, Journal, Jwt, Limits};
 pub(crate) use alias::Alias;
+pub(crate) use auth_and_limits::{Auth, Journal, Jwt, Limits};
 pub(crate) use backend::{Backend, BackendKind, TimeoutOverrides};
 pub(crate) use gate::{Gate, GateAction, GateRule};
 pub(crate) use mcp::McpSettings;
@@ -48,7 +48,7 @@ pub(crate) struct Settings {
     pub(crate) timeouts: TimeoutSettings,
     #[serde(default)]
     pub(crate) routing: Routing,
-    /// Names that vendors' clients may ask for in place of a model's own.
+    /// Additional model names for vendors' clients.
     #[serde(default)]
     pub(crate) aliases: BTreeMap<String, Alias>,
     #[serde(default)]
@@ -64,18 +64,18 @@ pub(crate) struct Settings {
     pub(crate) traces: Traces,
 }
 
-/// A name for a secret that is kept elsewhere.
+/// A named reference to a secret.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CredentialSettings {
     pub(crate) name: String,
-    /// The variable that holds it.
+    /// The environment variable with the secret.
     pub(crate) env: Option<String>,
-    /// The file that holds it.
+    /// The file with the secret.
     pub(crate) file: Option<PathBuf>,
 }
 
-/// Each limit on its own, so that a slow first word and a silent stream are told apart.
+/// Separate timeouts, so that a slow first token and a stalled stream are distinguished.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TimeoutSettings {
@@ -86,7 +86,7 @@ pub(crate) struct TimeoutSettings {
 }
 
 impl TimeoutSettings {
-    /// These, except where an instance has its own.
+    /// These timeouts with the overrides of a back-end.
     pub(crate) fn with(self, own: Option<TimeoutOverrides>) -> Self {
         let own = own.unwrap_or_default();
         Self {
@@ -99,20 +99,24 @@ impl TimeoutSettings {
 }
 
 impl Settings {
-    /// The settings in a tree that is good; else all that is wrong with it.
+    /// Deserialises a valid tree; the error contains all problems.
     pub(crate) fn of(merged: &Merged) -> Result<Self> {
         let problems = problems(merged)?;
         if !problems.is_empty() {
             let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
-            let message = format!("the configuration is not good:\n  {}", lines.join("\n  "));
-            return Err(hinted(message, "`cogn config check` says the same with hints"));
+            let message = format!("the configuration is invalid:\n  {}", lines.join("\n  "));
+            return Err(hinted(
+                message,
+                "`cogn config check` shows the problems with hints",
+            ));
         }
         let mut settings: Self = serde_json::from_value(Value::Object(merged.tree.clone()))?;
         settings.anchor(merged);
         Ok(settings)
     }
 
-    /// A path in a file is seen from that file's folder; one in a variable, from the working folder.
+    /// Resolves relative paths: in a file, against the folder of the file; in a variable, against the working
+    /// folder.
     fn anchor(&mut self, merged: &Merged) {
         let anchor = |pointer: String, path: &mut PathBuf| {
             if let Some(Origin::File { path: file, .. }) = merged.origin(&pointer) {
@@ -159,7 +163,7 @@ impl Settings {
         }
     }
 
-    /// Settings that a running server cannot change, where `other` says something else.
+    /// Names of settings that differ in `other` and cannot be changed without a restart.
     pub(crate) fn fixed_that_differ(&self, other: &Self) -> Vec<&'static str> {
         let (old, new) = (&self.server, &other.server);
         let differs = [
@@ -180,7 +184,7 @@ impl Settings {
         differing.map(|(name, _)| name).collect()
     }
 
-    /// The settings of a server that listens here.
+    /// The gateway settings of a server with this address.
     pub(crate) fn gateway(&self, listen: SocketAddr) -> gateway::Settings {
         gateway::Settings {
             mcp_confirm: self.mcp.confirm,

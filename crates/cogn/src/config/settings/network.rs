@@ -1,4 +1,4 @@
-//! `[network]`: the way to back-ends.
+//! `[network]`: proxy and certificates for requests to back-ends.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use serde::Deserialize;
 pub(crate) struct Network {
     /// A URL, or `off`.
     pub(crate) proxy: Option<String>,
-    /// The credential that holds `user:password` for the proxy.
+    /// The credential with `user:password` for the proxy.
     pub(crate) proxy_credential: Option<String>,
     pub(crate) no_proxy: Vec<String>,
-    /// Certificates in PEM form that are trusted beside those of the system.
+    /// PEM certificates that are trusted in addition to those of the system.
     pub(crate) ca_files: Vec<PathBuf>,
 }

@@ -1,5 +1,5 @@
-//! `[backends.command]`: how a program is called, what it reads and how its answer is read. Values of callers
-//! come in only through the places of the template.
+//! `[backends.command]`: how a program is called, its input, and how its answer is parsed. Values of callers
+//! are inserted only at the slots of the argument template.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use providers::command::{CommandOptions, InputFormat, OutputFormat, Slot};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// What reaches every program. Anything else has to be allowed by name.
+/// Variables that are passed to every program; others must be listed in `env`.
 const USUAL_ENVIRONMENT: [&str; 5] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ"];
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -26,7 +26,7 @@ pub(crate) struct Program {
     languages: Vec<String>,
     formats: Vec<String>,
     speed_unit: Option<f64>,
-    /// Names of variables that it may see beside the usual ones.
+    /// Names of additional variables to pass.
     env: Vec<String>,
     set_env: BTreeMap<String, String>,
     processes_max: Option<usize>,
@@ -52,7 +52,7 @@ enum Reply {
 }
 
 impl Program {
-    /// A recipe's keys, and over them those of the configuration.
+    /// Merges the keys of the preset with those of the configuration, which take precedence.
     pub(crate) fn over(
         recipe: Option<&Map<String, Value>>,
         own: Option<&Map<String, Value>>,
@@ -61,17 +61,17 @@ impl Program {
         keys.extend(own.cloned().unwrap_or_default());
         let program: Self = serde_json::from_value(Value::Object(keys)).map_err(|error| error.to_string())?;
         match program.argv.is_empty() {
-            true => Err(String::from("`argv` names no program")),
+            true => Err(String::from("`argv` is empty")),
             false => Ok(program),
         }
     }
 
-    /// The name of the program, as it was written.
+    /// The program as written in `argv`.
     pub(crate) fn called(&self) -> &str {
         self.argv.first().map_or("", String::as_str)
     }
 
-    /// What a back-end needs to know, apart from where the program is and what stands in the environment.
+    /// The options of the back-end, without the path of the program and the environment.
     pub(crate) fn options(&self, name: &str, operation: Operation) -> Result<CommandOptions, String> {
         let arguments = self.argv.get(1..).unwrap_or_default();
         let mut options = CommandOptions::new(name, operation, self.called(), arguments)
@@ -104,7 +104,7 @@ impl Program {
         Ok(options)
     }
 
-    /// The variables that it may see, as they stand in our own environment.
+    /// The variables passed to the program, with their values in the environment of this process.
     pub(crate) fn environment(&self) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
         let names = USUAL_ENVIRONMENT
             .into_iter()
@@ -117,18 +117,18 @@ impl Program {
         passed.chain(set).collect()
     }
 
-    /// What it can do, as far as its template shows.
+    /// The features that follow from the template.
     pub(crate) fn features(&self, operation: Operation) -> Vec<Feature> {
         let Ok(options) = self.options("", operation) else {
             return Vec::new();
         };
-        let told = |slot| options.arguments.uses(slot);
+        let uses = |slot| options.arguments.uses(slot);
         let mut features = Vec::new();
         match operation {
             Operation::ChatCompletions => features.push(Feature::Stream),
             Operation::SpeechToText => {
                 features.push(Feature::AudioInput);
-                let known = told(Slot::Language) || !self.languages.is_empty();
+                let known = uses(Slot::Language) || !self.languages.is_empty();
                 features.extend(known.then_some(Feature::Language));
             }
             Operation::TextToSpeech => {

@@ -1,4 +1,4 @@
-//! `[routing]`: who is asked, and in which order.
+//! `[routing]`: which back-ends are called, and in which order.
 
 use engine::fleet;
 use engine::route::{HostPolicy, Policy};
@@ -17,7 +17,7 @@ pub(crate) struct Routing {
     hedge: Hedge,
 }
 
-/// Going back to a back-end that has failed. What is left out holds as the engine has it; so below.
+/// Retries. Missing values use the defaults of the engine; the same applies to the types below.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Retry {
@@ -29,7 +29,7 @@ struct Retry {
     reserve: Option<f64>,
 }
 
-/// When a back-end is left alone.
+/// The circuit breaker.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct BreakerSettings {
@@ -39,7 +39,7 @@ struct BreakerSettings {
     open_max_ms: Option<u64>,
 }
 
-/// What second calls may cost.
+/// The budget of hedged calls.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Hedge {
@@ -49,7 +49,7 @@ struct Hedge {
 }
 
 impl Routing {
-    /// What the person who runs this allows.
+    /// The policy of the operator.
     pub(crate) fn host(&self) -> Result<HostPolicy, engine::route::PolicyError> {
         Ok(HostPolicy {
             policy: self.policy.as_ref().map(Policy::try_from).transpose()?,
@@ -58,7 +58,7 @@ impl Routing {
         })
     }
 
-    /// How the fleet deals with back-ends that fail or dawdle.
+    /// How the fleet handles back-ends that fail or are slow.
     pub(crate) fn fleet(&self, timeouts: fleet::Timeouts) -> fleet::Settings {
         let usual = fleet::Settings::default();
         let (retry, breaker, hedge) = (self.retry, self.breaker, self.hedge);

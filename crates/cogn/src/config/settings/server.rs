@@ -1,4 +1,4 @@
-//! `[server]`: where `cogn serve` listens, whom it lets in, and for how long it waits for whom.
+//! `[server]`: listen address, accepted origins and hosts, limits and timeouts of `cogn serve`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,12 +13,12 @@ use super::alias::Alias;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Server {
     pub(crate) listen: SocketAddr,
-    /// Pages from these origins may call.
+    /// Origins of browser pages that may send requests.
     pub(crate) cors_origins: Vec<String>,
-    /// Names under which it may be called, besides those of this machine.
+    /// Additional accepted values of the `Host` header.
     pub(crate) hosts: Vec<String>,
     pub(crate) log: LogFormat,
-    /// How often files are looked at for changes; 0 is never.
+    /// Interval of polling files for changes; 0 disables polling.
     pub(crate) reload_ms: u64,
     pub(crate) streams_per_client_max: usize,
     pub(crate) connections_max: usize,
@@ -26,11 +26,11 @@ pub(crate) struct Server {
     pub(crate) body_read_ms: u64,
     pub(crate) write_stall_ms: u64,
     pub(crate) drain_ms: u64,
-    /// How long a stream that can be come back to goes on with nobody listening.
+    /// How long a resumable stream continues without a reader.
     pub(crate) resume_grace_ms: u64,
-    /// Whether canonical requests may ask for what providers say, word for word.
+    /// Whether canonical requests may request the raw responses of providers.
     pub(crate) raw_answers: bool,
-    /// Whether canonical requests may change the body that is sent to a back-end.
+    /// Whether canonical requests may patch the body that is sent to a back-end.
     pub(crate) request_patches: bool,
     pub(crate) tls: Option<TlsFiles>,
 }
@@ -50,8 +50,8 @@ pub(crate) struct TlsFiles {
 }
 
 impl Server {
-    /// For a server that listens here. Whoever listens on loopback answers to loopback's names only:
-    /// else a page could make its own name lead there.
+    /// The gateway settings of a server with this address. On a loopback address only loopback host names are
+    /// accepted, which prevents DNS rebinding.
     pub(crate) fn gateway(&self, listen: SocketAddr, aliases: &BTreeMap<String, Alias>) -> gateway::Settings {
         let mut hosts = self.hosts.clone();
         if listen.ip().is_loopback() {

@@ -1,6 +1,6 @@
-//! The new folder: what the plan changes is written anew, everything else is copied as it is (assets,
-//! hidden files, links as links, modes, times). Nothing is hard-linked: an editor that writes in place
-//! would otherwise change the backup too.
+//! Builds the new folder: files changed by the plan are written, all others are copied unchanged (assets,
+//! hidden files, links as links, modes, times). Files are not hard-linked, because an editor that writes in
+//! place would change the backup too.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use module::file_map::Entry;
 
-use super::{Replacement, ReplaceStep, StepHook};
+use super::{ReplaceStep, Replacement, StepHook};
 
 pub(super) fn build(work: &Replacement<'_>, target: &Path, watch: StepHook<'_>) -> io::Result<()> {
     let mut copy = Copy { work, watch };
@@ -24,7 +24,7 @@ struct Copy<'a, 'w> {
 }
 
 impl Copy<'_, '_> {
-    /// Copies a folder; returns how many entries it has now.
+    /// Copies a folder; returns 0 if it was removed because all its files were, otherwise 1.
     fn folder(&mut self, source: &Path, target: &Path, prefix: &str) -> io::Result<usize> {
         (self.watch)(ReplaceStep::Write)?;
         fs::create_dir(target)?;
@@ -37,7 +37,7 @@ impl Copy<'_, '_> {
             let path = match name.to_str() {
                 Some(name) if prefix.is_empty() => String::from(name),
                 Some(name) => format!("{prefix}/{name}"),
-                // The plan knows no such name, so it is only copied.
+                // The plan contains only UTF-8 names, so the file is copied unchanged.
                 None => format!("{prefix}/\0"),
             };
             kept += self.entry(&entry, &target.join(&name), &path)?;
@@ -54,7 +54,7 @@ impl Copy<'_, '_> {
         Ok(1)
     }
 
-    /// Copies one entry; returns how many came of it.
+    /// Copies one entry; returns the number of entries created.
     fn entry(&mut self, entry: &fs::DirEntry, target: &Path, path: &str) -> io::Result<usize> {
         let kind = entry.file_type()?;
         if kind.is_dir() {
@@ -77,7 +77,7 @@ impl Copy<'_, '_> {
             _ => {
                 fs::copy(entry.path(), target)?;
                 let modified = entry.metadata()?.modified();
-                // Times and read-only files are niceties: a file that cannot be opened again is whole.
+                // Times are best effort: a file that cannot be opened for writing is already complete.
                 if let (Ok(file), Ok(modified)) = (OpenOptions::new().write(true).open(target), modified) {
                     file.set_modified(modified).ok();
                     file.sync_all()?;
@@ -105,7 +105,7 @@ impl Copy<'_, '_> {
     }
 }
 
-/// A file that must not exist yet, on disk when this returns.
+/// Creates a new file and syncs it to disk.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create_new(path)?;
     file.write_all(bytes)?;
@@ -113,16 +113,16 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 #[cfg(unix)]
-fn link(leads_to: &Path, path: &Path) -> io::Result<()> {
-    std::os::unix::fs::symlink(leads_to, path)
+fn link(target: &Path, path: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(target, path)
 }
 
 #[cfg(windows)]
-fn link(leads_to: &Path, path: &Path) -> io::Result<()> {
-    std::os::windows::fs::symlink_file(leads_to, path)
+fn link(target: &Path, path: &Path) -> io::Result<()> {
+    std::os::windows::fs::symlink_file(target, path)
 }
 
-/// Makes the names in a folder durable, where the system has a way to.
+/// Syncs the entries of a folder to disk, if the system supports it.
 #[cfg(unix)]
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()

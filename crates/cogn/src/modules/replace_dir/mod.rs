@@ -1,8 +1,8 @@
-//! A module's folder exchanged for a new one, whole or not at all. The new folder is built beside the old
-//! one and made durable first; then the two trade places in one step. Whatever moment a crash picks, the
-//! module's path holds either the old folder or the new one, never a mixture, and the next migration
-//! clears away what was left. On file systems that cannot exchange two names there is a moment in which
-//! the path holds nothing; the next migration then puts the new folder there.
+//! Replaces the folder of a module atomically. The new folder is built in the same parent and synced to disk;
+//! then the two names are exchanged in one step. After a crash the path of the module contains either the old
+//! folder or the new one, never a mixture, and the next migration removes the leftovers. On file systems
+//! without an exchange operation the path can be missing after a crash; the next migration then moves the new
+//! folder there.
 
 mod copy;
 mod recover;
@@ -17,67 +17,67 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use module::FileMap;
 
-pub(crate) use recover::{recover, interrupted};
+pub(crate) use recover::{interrupted, recover};
 
 use super::read_folder;
 use copy::{build, sync_folder};
 
-/// What becomes of the old folder.
+/// Whether the old folder is kept as a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backup {
     Keep,
     Discard,
 }
 
-/// A folder to be replaced. `path` is real: no link, no `..`.
+/// A folder to be replaced. `path` is canonical.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replacement<'a> {
     pub(crate) path: &'a Path,
     pub(crate) before: &'a FileMap,
     pub(crate) after: &'a FileMap,
     pub(crate) backup: Backup,
-    /// When, for the name of the backup.
+    /// Timestamp for the name of the backup.
     pub(crate) stamp: &'a str,
 }
 
-/// The moments at which a crash could fall; tests let it fall there.
+/// The steps of a replacement; tests inject crashes before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplaceStep {
-    /// One more file or folder is about to be written beside the module.
+    /// Write a file or folder of the new folder.
     Write,
-    /// The new folder is about to be declared complete.
+    /// Mark the new folder as complete.
     Ready,
-    /// Old and new are about to trade places.
+    /// Exchange the old and the new folder.
     Exchange,
-    /// Where they cannot: the old one is about to leave.
+    /// Without an exchange operation: move the old folder away.
     MoveOldAway,
-    /// And the new one is about to take its place.
+    /// Without an exchange operation: move the new folder to the path of the module.
     MoveNewIn,
-    /// The old one is about to become the backup.
+    /// Rename the old folder to the backup.
     KeepBackup,
-    /// The old one is about to be deleted.
+    /// Delete the old folder.
     Delete,
 }
 
-/// Told of every step before it is taken; an error stops the work there and then.
+/// Called before every step; an error aborts the replacement.
 pub(crate) type StepHook<'a> = &'a mut dyn FnMut(ReplaceStep) -> io::Result<()>;
 
-/// How two names trade places.
+/// Exchanges two paths atomically.
 type SwapFn = fn(&Path, &Path) -> io::Result<()>;
 
-/// Replaces the folder; returns where the old one is kept. After a failure everything is as before.
+/// Replaces the folder and returns the path of the backup. On failure the old folder is unchanged.
 pub(crate) fn replace(work: &Replacement<'_>) -> Result<Option<PathBuf>> {
     let places = ReplacePaths::of(work)?;
     let _lock = lock(&places.parent)?;
     let done = carry_out(work, &places, exchange, &mut |_| Ok(()));
     if done.is_err() {
-        // What cannot be cleared away now, the next migration clears away.
+        // Leftovers that cannot be removed now are removed by the next migration.
         recover::clear(&places.parent, &places.name).ok();
     }
     done
 }
 
-/// The names that a replacement uses. Hidden ones are not seen as modules.
+/// The paths of a replacement. Hidden names are not found as modules.
 #[derive(Debug)]
 struct ReplacePaths {
     parent: PathBuf,
@@ -100,8 +100,8 @@ impl ReplacePaths {
         })
     }
 
-    /// The complete new folder. Its name carries its own inode, so that after a crash one can tell
-    /// whether it still is the new folder or, having traded places, the old one.
+    /// The path of the complete new folder. Its name contains its inode, so that recovery can distinguish the
+    /// new folder from the old one after the exchange.
     fn ready(&self, stamp: &str) -> io::Result<PathBuf> {
         let inode = inode(&self.part)?;
         Ok(self.parent.join(format!(".{}{READY}{stamp}.{inode}", self.name)))
@@ -120,7 +120,7 @@ fn part_name(name: &str) -> String {
     format!(".{name}{PART}")
 }
 
-/// The steps themselves. Nothing is cleaned up here: an error leaves what a crash would leave.
+/// Executes the steps. An error leaves the same state as a crash; the caller cleans up.
 fn carry_out(
     work: &Replacement<'_>,
     places: &ReplacePaths,
@@ -164,8 +164,13 @@ fn carry_out(
     }
 }
 
-/// Two renames where one exchange is not to be had. Returns where the old folder went.
-fn step_aside(work: &Replacement<'_>, places: &ReplacePaths, ready: &Path, watch: StepHook<'_>) -> Result<PathBuf> {
+/// Replaces the exchange by two renames. Returns the new path of the old folder.
+fn step_aside(
+    work: &Replacement<'_>,
+    places: &ReplacePaths,
+    ready: &Path,
+    watch: StepHook<'_>,
+) -> Result<PathBuf> {
     let old = match work.backup {
         Backup::Keep => places.backup.clone(),
         Backup::Discard => places.old(work.stamp),
@@ -188,7 +193,7 @@ fn exchange(_: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The kernel or the file system does not know how (`EINVAL` is what old file systems say).
+/// Whether the kernel or the file system does not support the exchange (`EINVAL` on old file systems).
 fn cannot_exchange(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -202,13 +207,13 @@ fn inode(path: &Path) -> io::Result<u64> {
     Ok(fs::symlink_metadata(path)?.ino())
 }
 
-/// Where there are no inodes there is no exchange either, and a complete new folder is always new.
+/// Systems without inodes have no exchange operation, so a complete new folder is always the new one.
 #[cfg(not(unix))]
 fn inode(_: &Path) -> io::Result<u64> {
     Ok(0)
 }
 
-/// A name that is not taken: two migrations within a second get two backups.
+/// An unused path: two migrations within a second get two backups.
 fn free(parent: &Path, name: &str) -> io::Result<PathBuf> {
     let mut path = parent.join(name);
     let mut number = 2;
@@ -219,7 +224,7 @@ fn free(parent: &Path, name: &str) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Keeps two migrations out of each other's way. A file system without locks is taken as it is.
+/// Locks the parent folder against concurrent migrations. File systems without locks are not protected.
 fn lock(parent: &Path) -> Result<Option<File>> {
     let Ok(folder) = File::open(parent) else {
         return Ok(None);
@@ -227,7 +232,7 @@ fn lock(parent: &Path) -> Result<Option<File>> {
     match folder.try_lock() {
         Ok(()) => Ok(Some(folder)),
         Err(fs::TryLockError::WouldBlock) => {
-            bail!("another migration is at work in {}", parent.display())
+            bail!("another migration is running in {}", parent.display())
         }
         Err(fs::TryLockError::Error(_)) => Ok(None),
     }

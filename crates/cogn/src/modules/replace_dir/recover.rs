@@ -1,6 +1,5 @@
-//! What a migration left behind when it was killed, cleared away: an unfinished new folder is deleted, a
-//! finished one that never got its place gets it if the place is empty, and an old one becomes the backup
-//! that it was about to become.
+//! Recovery after a killed migration: an incomplete new folder is deleted; a complete one is moved to the
+//! path of the module if that is empty; an old one becomes the backup.
 
 use std::fs;
 use std::io;
@@ -8,8 +7,8 @@ use std::path::Path;
 
 use super::{OLD, PART, READY, free, inode, lock};
 
-/// Clears up after interrupted migrations of `name` in `parent`; says what was done. A migration that is
-/// still at work is left alone.
+/// Recovers interrupted migrations of `name` in `parent`; returns messages about the actions. Does nothing
+/// while another migration is running.
 pub(crate) fn recover(parent: &Path, name: &str) -> io::Result<Vec<String>> {
     match lock(parent) {
         Ok(_held) => clear(parent, name),
@@ -17,7 +16,7 @@ pub(crate) fn recover(parent: &Path, name: &str) -> io::Result<Vec<String>> {
     }
 }
 
-/// The same for whoever already holds the folder.
+/// The same for a caller that has locked the folder.
 pub(super) fn clear(parent: &Path, name: &str) -> io::Result<Vec<String>> {
     let mut done = Vec::new();
     for leftover in leftovers(parent)?
@@ -31,7 +30,7 @@ pub(super) fn clear(parent: &Path, name: &str) -> io::Result<Vec<String>> {
             Kind::Ready { stamp, inode: own } => {
                 if fs::symlink_metadata(&module).is_err() {
                     fs::rename(&path, &module)?;
-                    done.push(format!("{name}: finished a migration that was interrupted"));
+                    done.push(format!("{name}: completed an interrupted migration"));
                 } else if inode(&path)? == own {
                     fs::remove_dir_all(&path)?;
                 } else {
@@ -44,7 +43,7 @@ pub(super) fn clear(parent: &Path, name: &str) -> io::Result<Vec<String>> {
     Ok(done)
 }
 
-/// The modules of a folder that an interrupted migration has left something beside.
+/// The names of modules in a folder with leftovers of an interrupted migration.
 pub(crate) fn interrupted(parent: &Path) -> Vec<String> {
     let mut names: Vec<_> = leftovers(parent)
         .unwrap_or_default()
@@ -60,7 +59,7 @@ fn store(parent: &Path, name: &str, path: &Path, stamp: &str, done: &mut Vec<Str
     let backup = free(parent, &format!("{name}_backup_{stamp}"))?;
     fs::rename(path, &backup)?;
     done.push(format!(
-        "{name}: kept what an interrupted migration had replaced as {}",
+        "{name}: backup of an interrupted migration: {}",
         backup.display()
     ));
     Ok(())
@@ -78,8 +77,8 @@ enum Kind {
     Old { stamp: String },
 }
 
-/// In the order in which they must be dealt with: a new folder takes its place before an old one is
-/// stored.
+/// Leftovers in the order of processing: a new folder is moved to its path before an old one becomes the
+/// backup.
 fn leftovers(parent: &Path) -> io::Result<Vec<Leftover>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(parent)? {

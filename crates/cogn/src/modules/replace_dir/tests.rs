@@ -1,4 +1,4 @@
-//! Every moment at which a migration could be killed, and what is found afterwards.
+//! Crash tests: kills a migration before every step and checks the state after it and after recovery.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use module::migrate::plan;
 use module::{FileMap, Format};
 
-use super::{Backup, SwapFn, ReplacePaths, Replacement, ReplaceStep, carry_out, exchange, recover, read_folder, replace};
+use super::{
+    Backup, ReplacePaths, ReplaceStep, Replacement, SwapFn, carry_out, exchange, read_folder, recover,
+    replace,
+};
 
 const STAMP: &str = "20260102T030405Z";
 
@@ -18,9 +21,9 @@ struct Bench {
     after: FileMap,
 }
 
-/// A v1 module with all that a folder can hold.
+/// A v1 module with assets, hidden files, links and an empty folder.
 fn bench() -> Bench {
-    // Memory, where there is a file system for it: what is tested is the order of steps, not the disk.
+    // In memory if available: the order of steps is tested, not the disk.
     let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let root = root.expect("a folder");
     let path = fs::canonicalize(root.path()).expect("it is real").join("planner");
@@ -95,7 +98,7 @@ fn no_exchange(_: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Runs until the step of this number, and dies there. Returns the steps taken.
+/// Runs until the step with this number and fails there. Returns whether it finished, and the steps.
 fn run_until(bench: &Bench, backup: Backup, exchange: SwapFn, fatal: usize) -> (bool, Vec<ReplaceStep>) {
     let work = bench.work(backup);
     let places = ReplacePaths::of(&work).expect("names");
@@ -111,7 +114,7 @@ fn run_until(bench: &Bench, backup: Backup, exchange: SwapFn, fatal: usize) -> (
 }
 
 #[test]
-fn a_crash_leaves_the_old_module_or_the_new_one() {
+fn crash_leaves_old_or_new_module() {
     for backup in [Backup::Keep, Backup::Discard] {
         for exchange in [exchange as SwapFn, no_exchange] {
             let mut fatal = 0;
@@ -119,16 +122,16 @@ fn a_crash_leaves_the_old_module_or_the_new_one() {
                 let bench = bench();
                 let (finished, steps) = run_until(&bench, backup, exchange, fatal);
                 let last = steps.last().copied();
-                // Only without an exchange is there a moment in which nothing stands there.
+                // Only without an exchange operation can the path be missing.
                 if last != Some(ReplaceStep::MoveNewIn) {
                     let found = read_folder(&bench.path).expect("a module");
                     assert!(found == bench.before || found == bench.after, "after {steps:?}");
                 }
-                heal(bench.parent(), "planner").expect("it heals");
+                recover(bench.parent(), "planner").expect("recovery succeeds");
                 let found = read_folder(&bench.path).expect("a module");
                 assert!(
                     found == bench.before || found == bench.after,
-                    "healed after {steps:?}"
+                    "recovered after {steps:?}"
                 );
                 let hidden: Vec<_> = bench
                     .beside()
@@ -136,7 +139,7 @@ fn a_crash_leaves_the_old_module_or_the_new_one() {
                     .filter(|name| name.starts_with('.'))
                     .collect();
                 assert!(hidden.is_empty(), "{hidden:?} after {steps:?}");
-                // A backup never vanishes while the new module stands, if one was asked for.
+                // With `Backup::Keep`, the new module implies that the backup exists.
                 let kept = bench
                     .beside()
                     .iter()
@@ -158,10 +161,10 @@ fn a_crash_leaves_the_old_module_or_the_new_one() {
 }
 
 #[test]
-fn a_failure_leaves_no_trace() {
+fn failure_removes_temporary_folders() {
     let bench = bench();
     let mut wrong = bench.after.clone();
-    // A plan that does not fit the folder, as if someone had written to it in between.
+    // A plan that does not match the folder, as after a concurrent change.
     wrong.insert(
         "assets/picture.png",
         module::file_map::Entry::Listed {
@@ -173,14 +176,14 @@ fn a_failure_leaves_no_trace() {
         after: &wrong,
         ..bench.work(Backup::Keep)
     };
-    let error = replace(&work).expect_err("it must not go on");
+    let error = replace(&work).expect_err("the replacement must fail");
     assert!(error.to_string().contains("changed while"), "{error:#}");
     assert_eq!(bench.beside(), ["planner"]);
     assert_eq!(read_folder(&bench.path).expect("a module"), bench.before);
 }
 
 #[test]
-fn the_backup_is_the_old_folder_and_nothing_is_lost() {
+fn backup_preserves_all_files() {
     let bench = bench();
     let backup = replace(&bench.work(Backup::Keep))
         .expect("it works")
@@ -209,7 +212,7 @@ fn the_backup_is_the_old_folder_and_nothing_is_lost() {
 }
 
 #[test]
-fn two_backups_in_one_second_are_two() {
+fn backups_of_same_second_get_distinct_names() {
     let bench = bench();
     fs::create_dir(bench.parent().join("planner_backup_20260102T030405Z")).expect("a folder");
     let backup = replace(&bench.work(Backup::Keep))
@@ -219,10 +222,10 @@ fn two_backups_in_one_second_are_two() {
 }
 
 #[test]
-fn two_migrations_do_not_meet() {
+fn concurrent_migration_is_rejected() {
     let bench = bench();
     let _held = super::lock(bench.parent()).expect("a lock");
-    let error = replace(&bench.work(Backup::Keep)).expect_err("the other one is at work");
+    let error = replace(&bench.work(Backup::Keep)).expect_err("the folder is locked");
     assert!(error.to_string().contains("another migration"), "{error:#}");
     assert_eq!(bench.beside(), ["planner"]);
 }

@@ -1,5 +1,5 @@
-//! Runs whose traces were lost: counted, and told in the log once in a while, not once for each. A collector that is
-//! too slow or gone must not fill the log as well.
+//! Counts of runs whose traces were dropped. They are logged at an interval and not for each run, so that a
+//! slow or unavailable collector does not flood the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,15 +8,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::warn;
 
-/// The least time between two lines about it.
+/// Minimum time between two log lines.
 pub(super) const TELL_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 pub(super) struct DroppedTraces {
-    /// Counted by those whose runs end, whoever they are.
+    /// Runs dropped because the queue was full; counted by the task of the run.
     pub(super) no_room: Arc<Count>,
     lost: DroppedCounts,
-    told: Option<Instant>,
+    logged_at: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -28,16 +28,16 @@ impl Count {
     }
 }
 
-/// What one line tells, in runs.
+/// The counts of one log line, in runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DroppedCounts {
-    /// They came faster than they could be sent.
+    /// Dropped because the queue was full.
     pub(super) no_room: u64,
-    /// The collector did not take them.
+    /// Sending to the collector failed.
     pub(super) refused: u64,
-    /// The latest reason for that.
+    /// The latest error of sending.
     pub(super) error: Option<String>,
-    /// The server stopped before they were sent.
+    /// Not sent before the shutdown timeout.
     pub(super) left: u64,
 }
 
@@ -51,22 +51,22 @@ impl DroppedTraces {
         self.lost.left += count(runs);
     }
 
-    /// Tells the log what was lost since it was last told, unless that was a moment ago.
+    /// Logs the counts since the last log line, at most once per [`TELL_EVERY`].
     pub(super) fn tell(&mut self) {
         if let Some(lost) = self.due(Instant::now()) {
             lost.log();
         }
     }
 
-    /// The same for the last time: nothing comes behind it.
+    /// Logs the remaining counts without the interval, before the exporter ends.
     pub(super) fn tell_last(&mut self) {
-        self.told = None;
+        self.logged_at = None;
         self.tell();
     }
 
-    /// What is to be told now.
+    /// Takes the counts if a log line is due.
     pub(super) fn due(&mut self, now: Instant) -> Option<DroppedCounts> {
-        if self.told.is_some_and(|told| now < told + TELL_EVERY) {
+        if self.logged_at.is_some_and(|at| now < at + TELL_EVERY) {
             return None;
         }
         self.lost.no_room += self.no_room.0.swap(0, Ordering::Relaxed);
@@ -74,7 +74,7 @@ impl DroppedTraces {
         if lost == DroppedCounts::default() {
             return None;
         }
-        self.told = Some(now);
+        self.logged_at = Some(now);
         Some(lost)
     }
 }

@@ -1,6 +1,6 @@
-//! Traces of runs for OpenTelemetry: one span for each run, a child for each attempt, with the attributes
-//! of the GenAI conventions. They are made from the records that are kept anyway, after the run has ended,
-//! so tracing costs a run nothing. No span holds a word of a prompt or an answer.
+//! OpenTelemetry traces of runs: one span per run and a child span per attempt, with the attributes of the
+//! GenAI conventions. Spans are built from the trace records after the run has ended, so they add no latency.
+//! Spans contain no text of prompts or answers.
 
 mod dropped;
 mod span;
@@ -22,17 +22,17 @@ use tokio_util::sync::CancellationToken;
 use self::dropped::DroppedTraces;
 use crate::config::{self, Settings};
 
-/// Runs whose spans wait to be sent; those of a run that finds no room are not sent.
+/// Limit of runs whose spans are queued; the spans of a run are dropped if the queue is full.
 const QUEUE_MAX: usize = 1_024;
-/// Runs in one message.
+/// Limit of runs in one message.
 const BATCH_MAX: usize = 64;
-/// How long runs are gathered before they are sent together; a full message does not wait.
+/// How long runs are collected into one message; a full message is sent at once.
 const GATHER: Duration = Duration::from_millis(500);
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a server that stops takes to send what is left.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// Time limit for sending the queued spans on shutdown.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sends what the engine tells.
+/// Sends the spans of ended runs to the collector.
 pub(super) struct Exporter {
     endpoint: String,
     key: Option<SecretString>,
@@ -45,7 +45,7 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    /// `None` where no collector is configured.
+    /// `None` if no collector is configured.
     pub(super) fn of(settings: &Settings, engine: &Arc<Engine>) -> Result<Option<Self>> {
         let traces = &settings.traces;
         let Some(endpoint) = traces.endpoint.clone() else {
@@ -53,7 +53,7 @@ impl Exporter {
         };
         let key = traces.credential.as_ref().map(|name| {
             let credential = settings.credential(name);
-            let credential = credential.ok_or_else(|| anyhow!("no credential is named `{name}`"))?;
+            let credential = credential.ok_or_else(|| anyhow!("unknown credential `{name}`"))?;
             config::resolve(credential).map_err(|reason| anyhow!("traces.credential: {reason}"))
         });
         let (exporter, tell) = Self::to(endpoint, key.transpose()?, traces.service_name.clone())?;
@@ -61,7 +61,7 @@ impl Exporter {
         Ok(Some(exporter))
     }
 
-    /// With the way to tell it the spans of a run.
+    /// Returns the exporter and the function that queues the spans of a run.
     fn to(
         endpoint: String,
         key: Option<SecretString>,
@@ -87,11 +87,11 @@ impl Exporter {
         Ok((exporter, tell))
     }
 
-    /// Until `stop`, and then what is left, for a while.
+    /// Sends spans until `stop`, then flushes the queue within [`FLUSH_TIMEOUT`].
     pub(super) async fn work(mut self, stop: CancellationToken) {
         let end = async {
             stop.cancelled().await;
-            tokio::time::sleep(FAREWELL).await;
+            tokio::time::sleep(FLUSH_TIMEOUT).await;
         };
         tokio::select! {
             () = self.send_all(&stop) => {}
@@ -108,7 +108,7 @@ impl Exporter {
         }
     }
 
-    /// Whether there is anything to send; there is nothing only when the server stops and all is sent.
+    /// Fills the batch; returns false only on shutdown after all spans were sent.
     async fn gather(&mut self, stop: &CancellationToken) -> bool {
         let Self { queue, batch, .. } = self;
         let gathering = async {
@@ -118,7 +118,7 @@ impl Exporter {
             };
             tokio::time::timeout(GATHER, more).await.ok();
         };
-        // Nothing is lost when it is dropped: what was received is in the batch.
+        // Cancel-safe: received spans are already in the batch.
         if stop.run_until_cancelled(gathering).await.is_none() {
             while batch.len() < BATCH_MAX
                 && let Ok(spans) = queue.try_recv()

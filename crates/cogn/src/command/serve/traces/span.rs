@@ -1,6 +1,6 @@
-//! A run's record as spans in the JSON form of OTLP.
+//! Encodes the trace record of a run as spans in OTLP JSON.
 
-use engine::run::{AttemptRecord, AttemptOutcome, Trace};
+use engine::run::{AttemptOutcome, AttemptRecord, Trace};
 use ir::{Operation, TraceContext, Usage};
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ const INTERNAL: u8 = 1;
 const CLIENT: u8 = 3;
 const ERROR: u8 = 2;
 
-/// The run's span first, then one for each attempt.
+/// The span of the run, then one span per attempt.
 pub(super) fn spans(trace: &Trace) -> Vec<Value> {
     let Some(context) = trace.context() else {
         return Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn spans(trace: &Trace) -> Vec<Value> {
     std::iter::once(run).chain(attempts).collect()
 }
 
-/// A request of a vendor's client has no module.
+/// The span name; a relayed call has no module.
 fn name(module: &str) -> String {
     match module {
         "" => String::from("relay"),
@@ -57,7 +57,7 @@ fn name(module: &str) -> String {
     }
 }
 
-/// The conventions have words for two of the operations; the others keep their own.
+/// The operation name of the GenAI conventions; operations that they do not define keep their name.
 fn operation(trace: &Trace) -> &'static str {
     match trace.operation {
         Operation::ChatCompletions => "chat",
@@ -65,7 +65,7 @@ fn operation(trace: &Trace) -> &'static str {
     }
 }
 
-/// Kinds are named as the conventions name vendors, with one exception.
+/// The provider name of the GenAI conventions; it differs from the kind only for gemini.
 fn provider(kind: &str) -> &str {
     match kind {
         "gemini" => "gcp.gemini",
@@ -106,7 +106,7 @@ fn span_of(attempt: &AttemptRecord, trace: &Trace, run: TraceContext) -> Value {
     span
 }
 
-/// What one message to a collector holds.
+/// The body of one export request.
 pub(super) fn message(service_name: &str, spans: &[&Value]) -> Value {
     let resource = attributes(&[("service.name", Value::from(service_name))]);
     let scope = json!({"name": "cogn", "version": env!("CARGO_PKG_VERSION")});
@@ -118,11 +118,11 @@ pub(super) fn message(service_name: &str, spans: &[&Value]) -> Value {
     })
 }
 
-/// What is unknown is left out.
+/// OTLP attributes; null values are omitted.
 fn attributes(pairs: &[(&str, Value)]) -> Value {
     let typed = |value: &Value| match value {
         Value::Null => None,
-        // The JSON form writes 64-bit numbers as text.
+        // OTLP JSON encodes 64-bit integers as strings.
         Value::Number(number) => Some(json!({"intValue": number.to_string()})),
         Value::Bool(truth) => Some(json!({"boolValue": truth})),
         Value::String(text) => Some(json!({"stringValue": text})),

@@ -1,14 +1,14 @@
-//! Everything that is told is sent, as fast as a collector takes it; what is lost is told once in a while.
+//! All queued spans are sent without unnecessary delay; dropped runs are counted and logged at an interval.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, MockServer};
+use testkit::http::{MockServer, ScriptedResponse};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::dropped::{DroppedTraces, DroppedCounts, TELL_EVERY};
+use super::dropped::{DroppedCounts, DroppedTraces, TELL_EVERY};
 use super::{BATCH_MAX, Exporter, GATHER, QUEUE_MAX};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ fn spans(number: usize) -> Vec<Value> {
     vec![json!({"number": number}), json!({"attempt": 1})]
 }
 
-/// The runs of each message, as they were sent.
+/// The run numbers of each message, in the order they were sent.
 fn collected(collector: &MockServer) -> Vec<Vec<u64>> {
     let messages = collector.received();
     let numbers = messages.iter().map(|message| {
@@ -39,7 +39,7 @@ fn collected(collector: &MockServer) -> Vec<Vec<u64>> {
 }
 
 #[tokio::test]
-async fn all_that_waits_is_sent_when_the_server_stops() {
+async fn sends_queued_traces_on_shutdown() {
     let collector = collector();
     let (exporter, tell) = exporter(&collector);
     (0..QUEUE_MAX).for_each(|number| tell(spans(number)));
@@ -55,7 +55,7 @@ async fn all_that_waits_is_sent_when_the_server_stops() {
 }
 
 #[tokio::test]
-async fn a_full_message_does_not_wait() {
+async fn sends_full_batch_without_delay() {
     let collector = collector();
     let (exporter, tell) = exporter(&collector);
     let stop = CancellationToken::new();
@@ -66,10 +66,10 @@ async fn a_full_message_does_not_wait() {
     while collected(&collector).len() < messages {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // A pause before each of them would take longer than this.
+    // Waiting `GATHER` before each message would take longer than this.
     assert!(began.elapsed() < GATHER * 8, "{:?}", began.elapsed());
     assert!(collected(&collector).iter().all(|runs| runs.len() == BATCH_MAX));
-    // What fills no message is sent all the same, together.
+    // Runs that do not fill a message are sent together.
     (0..3).for_each(|number| tell(spans(number)));
     while collected(&collector).len() == messages {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -80,7 +80,7 @@ async fn a_full_message_does_not_wait() {
 }
 
 #[tokio::test]
-async fn a_collector_that_takes_nothing_holds_up_no_stop_for_ever() {
+async fn shutdown_is_bounded_when_collector_does_not_respond() {
     let collector = MockServer::with_responses(ScriptedResponse::nothing().pause(PATIENCE));
     let (exporter, tell) = exporter(&collector);
     (0..QUEUE_MAX).for_each(|number| tell(spans(number)));
@@ -91,7 +91,7 @@ async fn a_collector_that_takes_nothing_holds_up_no_stop_for_ever() {
 }
 
 #[tokio::test]
-async fn what_found_no_room_is_counted() {
+async fn counts_traces_dropped_by_full_queue() {
     let (exporter, tell) = exporter(&collector());
     (0..QUEUE_MAX + 100).for_each(|number| tell(spans(number)));
     let mut losses = exporter.losses;
@@ -103,20 +103,20 @@ async fn what_found_no_room_is_counted() {
 }
 
 #[test]
-fn losses_are_told_once_in_a_while_and_none_is_forgotten() {
+fn rate_limits_loss_log_without_losing_counts() {
     let mut losses = DroppedTraces::default();
     let began = Instant::now();
-    let mut told = Vec::new();
-    // Ten of them in each second of a minute.
+    let mut logged = Vec::new();
+    // Ten per second for one minute.
     for tenth in 0..600u32 {
         losses.no_room.add(1);
         losses.left(1);
-        told.extend(losses.due(began + Duration::from_millis(100) * tenth));
+        logged.extend(losses.due(began + Duration::from_millis(100) * tenth));
     }
-    assert_eq!(told.len(), 6);
-    told.extend(losses.due(began + Duration::from_secs(60) + TELL_EVERY));
-    assert_eq!(told.iter().map(|lost| lost.no_room).sum::<u64>(), 600);
-    assert_eq!(told.iter().map(|lost| lost.left).sum::<u64>(), 600);
+    assert_eq!(logged.len(), 6);
+    logged.extend(losses.due(began + Duration::from_secs(60) + TELL_EVERY));
+    assert_eq!(logged.iter().map(|lost| lost.no_room).sum::<u64>(), 600);
+    assert_eq!(logged.iter().map(|lost| lost.left).sum::<u64>(), 600);
     assert_eq!(
         losses.due(began + Duration::from_secs(600)),
         None,
