@@ -1,5 +1,5 @@
-//! The least that a proxy which reads JSON must do: take the body apart, ask a pooled upstream, take every
-//! event apart, pass the bytes on. A bound for what is reachable, not a product.
+//! A minimal proxy as the baseline: it parses the body, calls a pooled upstream, parses every event, and
+//! forwards the bytes. It shows the reachable minimum and is not a product.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -25,16 +25,16 @@ type ProxyBody = BoxBody<Bytes, ProxyError>;
 
 #[derive(Debug, Args)]
 pub(crate) struct BaselineProxy {
-    /// Where to listen; port 0 takes any free one, which is printed.
+    /// Listening address; port 0 selects a free one, which is printed.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Whom to ask.
+    /// Address of the upstream.
     #[arg(long)]
     upstream: SocketAddr,
 }
 
 impl BaselineProxy {
-    #[expect(clippy::print_stdout, reason = "whoever started it waits for the address")]
+    #[expect(clippy::print_stdout, reason = "the caller reads the address")]
     pub(crate) async fn serve(self) -> Result<()> {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
@@ -52,7 +52,7 @@ impl BaselineProxy {
             let upstream = self.upstream;
             tokio::spawn(async move {
                 let service = service_fn(|request| pass(request, client.clone(), upstream));
-                // A client that hangs up is no event here.
+                // A client disconnect is not an error here.
                 hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), service)
                     .await
@@ -96,7 +96,7 @@ async fn pass(
     Ok(builder.body(full(Bytes::from(serde_json::to_vec(&answer)?)))?)
 }
 
-/// A stream whose every event is taken apart before its bytes go on.
+/// A stream that parses every event before it forwards the bytes.
 struct Events {
     inner: Incoming,
     rest: BytesMut,

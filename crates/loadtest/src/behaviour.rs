@@ -1,5 +1,6 @@
-//! What the upstream does, read from a model's name, which passes every gateway unchanged:
-//! `mock-t64-f1000-i200-d10` is 64 tokens, the first after 1,000 us, 200 us between them, dead after 10.
+//! Behaviour of the upstream, parsed from the model name, which every gateway forwards unchanged:
+//! `mock-t64-f1000-i200-d10` is 64 tokens, the first after 1,000 us, 200 us between them, connection reset
+//! after 10.
 
 use std::time::Duration;
 
@@ -10,12 +11,12 @@ pub(crate) struct Behaviour {
     pub(crate) first: Duration,
     /// Between two tokens.
     pub(crate) gap: Duration,
-    /// The connection breaks after so many tokens.
+    /// The connection is reset after this many tokens.
     pub(crate) dies_after: Option<u64>,
     pub(crate) form: OutputKind,
 }
 
-/// What the tokens add up to.
+/// What the tokens form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputKind {
     Text,
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_says_what_happens() {
+    fn model_name_determines_behaviour() {
         let plain = Behaviour::of("mock");
         assert_eq!(plain.tokens, 64);
         assert_eq!(plain.form, OutputKind::Text);

@@ -1,15 +1,15 @@
-//! How speed is measured: `upstream` plays a model server, `floor` is the least that a proxy which reads JSON
-//! must do, `load` asks and counts. Three processes, so that each can be given a core of its own and the
-//! kernel counts their time apart; a library too, so that tests measure with the same words. Knows nothing of
-//! cogn: it measures from outside, whoever is measured.
+//! Load tests: `upstream` is a mock model server, `floor` is a minimal proxy that parses JSON, `load` sends
+//! requests and measures. They are three processes, so that each can be pinned to a core and the kernel
+//! accounts their time separately, and a library, so that tests measure the same way. This crate does not
+//! depend on cogn: it measures any gateway from outside.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "a measuring tool: it is killed when the figure is there, and reads the clock on the wall"
 )]
 
-mod behaviour;
 mod baseline_proxy;
+mod behaviour;
 mod load;
 mod process;
 mod response;
@@ -32,11 +32,11 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// A server that answers like a model server, as its model's name says.
+    /// A mock model server whose behaviour is specified by the model name.
     Upstream(upstream::Upstream),
-    /// A proxy that parses every body and event and passes it on.
+    /// A proxy that parses every body and event and forwards it.
     Floor(baseline_proxy::BaselineProxy),
-    /// Ask for a while and print one line of JSON.
+    /// Send requests for a given time and print one line of JSON.
     Load(load::Load),
 }
 
@@ -50,7 +50,7 @@ impl Cli {
     }
 }
 
-/// What `loadtest load` with these flags would print.
+/// The output of `loadtest load` with these flags.
 pub async fn figures<T: Into<OsString>>(flags: impl IntoIterator<Item = T>) -> Result<Value> {
     let words = ["loadtest", "load"].map(OsString::from);
     let words = words.into_iter().chain(flags.into_iter().map(Into::into));
@@ -60,7 +60,7 @@ pub async fn figures<T: Into<OsString>>(flags: impl IntoIterator<Item = T>) -> R
     }
 }
 
-/// An upstream on a thread of its own, for as long as this process lives.
+/// Starts an upstream on a separate thread, until the end of this process.
 pub fn upstream() -> Result<SocketAddr> {
     upstream::Upstream::aside()
 }

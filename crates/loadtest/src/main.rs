@@ -1,4 +1,4 @@
-//! The command line of the loadtest; everything else is in the library.
+//! The command line of the load test; everything else is in the library.
 
 use anyhow::Result;
 use clap::Parser;

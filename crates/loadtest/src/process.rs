@@ -1,12 +1,12 @@
-//! What the kernel knows: the time a process took, the memory it holds, and what time it is.
+//! Data from the kernel: CPU time and memory of a process, and the current time.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Microseconds of processor time so far; the kernel counts in hundredths of a second.
+/// Microseconds of CPU time so far; the kernel counts in hundredths of a second.
 pub(crate) fn cpu_us(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may hold anything, so fields are counted behind it.
+    // The name in brackets may contain anything, so fields are counted after it.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;
@@ -21,7 +21,7 @@ pub(crate) fn rss_kb(pid: u32) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Time on the wall, to be compared with another process.
+/// Wall-clock time, comparable between processes.
 pub(crate) fn now_us() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! `cargo x check`: what a machine can see without running the product.
+//! `cargo x check`: static checks.
 
 use anyhow::Result;
 
@@ -29,7 +29,7 @@ pub(crate) fn run() -> Result<()> {
         "--document-private-items",
     ]);
     shell::run(doc.env("RUSTDOCFLAGS", "-D warnings"))?;
-    // Whoever has no C++ toolchain builds it without the embedded model.
+    // Without a C++ toolchain the project is built without the embedded model.
     shell::run(&mut cargo(["check", "-p", "cogn", "-p", "local", "--locked"]))?;
     shell::run(&mut cargo(["test", "-p", "xtask", "--locked"]))
 }

@@ -1,5 +1,5 @@
-//! `cargo x demo`: cogn at work on the examples, on a fresh machine and without any key: a small model is
-//! fetched and answers inside the process.
+//! `cargo x demo`: cogn on the examples, on a new machine without any key: a small model is downloaded and
+//! runs in the process.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,16 +12,16 @@ pub(crate) fn show() -> Result<()> {
     let binary = build_cogn("dev")?;
     let steps: &[(&str, &[&str])] = &[
         (
-            "Every example, checked against its format.",
+            "Every example, validated against the format.",
             &["validate", "--all"],
         ),
-        ("What one of them promises.", &["info", "text-classifier"]),
+        ("The contract of one example.", &["info", "text-classifier"]),
         (
-            "Weights of a small model, fetched once and checked.",
+            "Weights of a small model, downloaded once and verified.",
             &["models", "pull"],
         ),
         (
-            "A run in this process: the fields appear while the model writes, then the answer is proven against the contract.",
+            "A run in this process: fields are shown while the model writes, then the answer is checked against the contract.",
             &[
                 "run",
                 "text-classifier",
@@ -32,7 +32,7 @@ pub(crate) fn show() -> Result<()> {
             ],
         ),
         (
-            "The same as a program sees it: one envelope.",
+            "The same run as JSON: one envelope.",
             &[
                 "run",
                 "text-classifier",
@@ -43,7 +43,7 @@ pub(crate) fn show() -> Result<()> {
             ],
         ),
         (
-            "A script in place of a model: this is what a longer answer looks like.",
+            "A script in place of a model, with a longer answer.",
             &[
                 "run",
                 "code-simplifier",
@@ -73,10 +73,7 @@ fn cogn(binary: &Path) -> Command {
     command
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "a build tool talks to the person who called it"
-)]
+#[expect(clippy::print_stderr, reason = "a build tool prints for its user")]
 fn announce(title: &str) {
     eprintln!("\n{title}");
 }

@@ -1,5 +1,5 @@
-//! `cargo x dist`: the release archive: both names of the binary, completions, manual pages, licences,
-//! and a checksum beside it.
+//! `cargo x dist`: the release archive with both names of the binary, completions, manual pages and licences,
+//! and its checksum.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(crate) fn pack() -> Result<()> {
     let version = version
         .split_whitespace()
         .nth(1)
-        .context("`cogn --version` names no version")?;
+        .context("`cogn --version` prints no version")?;
     let name = format!(
         "cogn-{version}-{}-{}",
         std::env::consts::OS,
@@ -53,7 +53,7 @@ pub(crate) fn pack() -> Result<()> {
     Ok(())
 }
 
-/// `cog` is the name that people know from before.
+/// `cog` is the former name of the program.
 fn link_alias(folder: &Path) -> Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::symlink("cogn", folder.join("cog"))?;
@@ -62,10 +62,7 @@ fn link_alias(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "a build tool talks to the person who called it"
-)]
+#[expect(clippy::print_stderr, reason = "a build tool prints for its user")]
 fn report(archive: &Path, sum: &str) {
     eprintln!("{}\nsha256 {}", archive.display(), sum.trim());
 }

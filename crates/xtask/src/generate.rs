@@ -1,5 +1,5 @@
-//! `cargo x gen`: what is generated from code is written again. Tests compare it with what is checked in,
-//! so forgetting this is found out.
+//! `cargo x gen`: writes the files that are generated from code. Tests compare them with the committed files,
+//! so an outdated file is detected.
 
 use anyhow::Result;
 

@@ -1,5 +1,5 @@
-//! `cargo x`: the few commands that build, check and measure this repository. CI calls exactly these.
-//! Each says what it runs, and installs what it needs after saying what and why.
+//! `cargo x`: the commands that build, check and measure this repository; CI runs the same ones. Each prints
+//! what it runs, and installs missing tools after announcing it.
 
 mod bench;
 mod check;
@@ -26,15 +26,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Formatting, lints, documentation and the rules of the house.
+    /// Formatting, lints, documentation and repository rules.
     Check,
-    /// Everything that gates a change: `check` and all tests.
+    /// All checks that gate a change: `check` and all tests.
     Test(test::Test),
-    /// Write again what is generated from code: reference pages.
+    /// Regenerate files that are generated from code: reference pages.
     Gen,
-    /// Measure speed as ratios against baselines in the same run.
+    /// Measure speed as ratios to baselines in the same run.
     Bench(bench::Bench),
-    /// Build cogn with the embedded model, fetch small weights, and run an example: no key needed.
+    /// Build cogn with the embedded model, download small weights, and run an example without a key.
     Demo,
     /// Build the release archive with completions and manual pages.
     Dist,

@@ -1,5 +1,5 @@
-//! What the embedded model needs to be built: cmake, a C++ compiler, clang and its library. Installed when it
-//! is missing and this machine lets us, after saying so; otherwise said what to install.
+//! Build dependencies of the embedded model: cmake, a C++ compiler, clang and libclang. Missing ones are
+//! installed, after announcing it, if permitted; otherwise the error lists the packages.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,16 +8,13 @@ use anyhow::{Result, bail};
 
 use crate::shell::run;
 
-/// The feature that turns the embedded model on, for commands on the whole workspace.
+/// The feature that enables the embedded model, for commands on the whole workspace.
 pub(crate) const FEATURE: &str = "cogn/local";
 
 const PACKAGES: &[&str] = &["cmake", "make", "g++", "clang", "libclang-dev"];
 
-/// Returns when everything is there.
-#[expect(
-    clippy::print_stderr,
-    reason = "a build tool talks to the person who called it"
-)]
+/// Returns when all dependencies are installed.
+#[expect(clippy::print_stderr, reason = "a build tool prints for its user")]
 pub(crate) fn ensure() -> Result<()> {
     let missing = missing();
     if missing.is_empty() {
@@ -26,15 +23,15 @@ pub(crate) fn ensure() -> Result<()> {
     let list = missing.join(", ");
     if !may_install() {
         bail!(
-            "the embedded model needs {list} to be built; install {} (or what your system calls them) and call this again",
+            "building the embedded model requires {list}; install {} (or the equivalent packages) and run this again",
             PACKAGES.join(" ")
         );
     }
-    eprintln!("The embedded model is built from C++ and needs {list}: installing them.");
+    eprintln!("Building the embedded model (C++) requires {list}: installing them.");
     install(PACKAGES)
 }
 
-/// Whether this machine lets us install what is missing.
+/// Whether missing packages may be installed on this machine.
 pub(crate) fn may_install() -> bool {
     starts("apt-get") && is_root()
 }
@@ -63,7 +60,7 @@ fn missing() -> Vec<&'static str> {
     missing
 }
 
-/// Whether there is such a program.
+/// Whether the program exists.
 pub(crate) fn starts(program: &str) -> bool {
     let mut command = Command::new(program);
     command
@@ -74,7 +71,7 @@ pub(crate) fn starts(program: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The places where the generator of bindings looks.
+/// The search paths of bindgen.
 fn has_libclang() -> bool {
     if std::env::var_os("LIBCLANG_PATH").is_some() || cfg!(target_os = "macos") {
         return true;

@@ -1,5 +1,6 @@
-//! cogn as it is released: with the embedded model, compiled as one piece, and its code laid out by how often it runs
-//! (decision 178). Where the tools for the last are missing and cannot be installed it is left out, and that is said.
+//! The release build: with the embedded model, link-time optimised, and with profile-guided code layout
+//! (decision 178). If the tools for the layout are missing and cannot be installed, it is skipped with a
+//! message.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +14,12 @@ use crate::{bench, native_deps};
 
 pub(crate) const PROFILE: &str = "dist";
 
-/// What has the tools, and how their names end there.
+/// Packages of the tools, and the suffixes of their program names.
 const PACKAGES: &[&str] = &["bolt-22", "llvm-22"];
 const SUFFIXES: [&str; 2] = ["", "-22"];
 
-/// Hot code stands together, cold parts of it elsewhere. Functions that never ran stay where and as they are, and so do those
-/// that were written as machine code by hand.
+/// Hot code is placed together, its cold parts elsewhere. Functions that never ran are not moved, and neither
+/// is hand-written assembly.
 const LAYOUT: [&str; 6] = [
     "-reorder-functions=cdsort",
     "-reorder-blocks=ext-tsp",
@@ -28,7 +29,7 @@ const LAYOUT: [&str; 6] = [
     "-skip-funcs=aws_lc.*",
 ];
 
-/// Builds it and returns where it stands.
+/// Builds the binary and returns its path.
 pub(crate) fn build() -> Result<PathBuf> {
     match Tools::find() {
         Some(tools) => tools.lay_out(),
@@ -41,30 +42,27 @@ struct Tools {
 }
 
 impl Tools {
-    #[expect(
-        clippy::print_stderr,
-        reason = "a build tool talks to the person who called it"
-    )]
+    #[expect(clippy::print_stderr, reason = "a build tool prints for its user")]
     fn find() -> Option<Self> {
-        // The work by which it is laid out is done on two cores, as in the bench.
+        // The workload needs two cores, as the benchmarks do.
         let cores = thread::available_parallelism().map_or(1, usize::from);
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) || cores < 2 {
             eprintln!(
-                "Code is laid out by how often it runs on x86-64 Linux with two cores only: this build is not."
+                "Profile-guided code layout requires x86-64 Linux and two cores: skipped for this build."
             );
             return None;
         }
         if Self::present().is_none() && native_deps::may_install() {
             let packages = PACKAGES.join(" and ");
-            eprintln!("Code is laid out by how often it runs, which takes {packages}: installing them.");
-            // A system that has no such packages is told below.
+            eprintln!("Profile-guided code layout requires {packages}: installing them.");
+            // A failed installation is reported below.
             native_deps::install(PACKAGES).ok();
         }
         let tools = Self::present();
         if tools.is_none() {
             eprintln!(
-                "llvm-bolt, merge-fdata or llvm-strip is missing: code is not laid out by how often it runs, and a server takes \
-                 about a sixth more processor time and half as much memory again at rest."
+                "llvm-bolt, merge-fdata or llvm-strip is missing: profile-guided code layout is skipped, and a server uses \
+                 about a sixth more CPU time and half as much idle memory again."
             );
         }
         tools
@@ -112,28 +110,28 @@ impl Tools {
             .args(LAYOUT)
             .arg("-o")
             .arg(&binary))?;
-        // The usual `strip` breaks what was laid out anew.
+        // The ordinary `strip` breaks the new layout.
         run(self.tool("llvm-strip").arg(&binary))?;
-        // Nobody gets a binary that does not do what it did before.
+        // The result must pass the conformance vectors.
         run(Command::new(&binary).arg("conformance"))?;
         Ok(binary)
     }
 
-    /// What all processes have counted.
+    /// The merged profile of all processes.
     fn merged(&self, folder: &Path) -> Result<PathBuf> {
         let files = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
         let files: Vec<_> = files.collect::<Result<_, _>>()?;
         let counts = files
             .iter()
             .filter(|path| path.extension().is_some_and(|end| end == "fdata"));
-        let merged = capture(self.tool("merge-fdata").args(counts)).context("nothing was counted")?;
+        let merged = capture(self.tool("merge-fdata").args(counts)).context("no profile was recorded")?;
         let profile = folder.join("profile");
         fs::write(&profile, merged)?;
         Ok(profile)
     }
 }
 
-/// With all that is needed to move its parts about.
+/// With the relocations that `llvm-bolt` requires.
 fn build_with_relocations() -> Result<PathBuf> {
     native_deps::ensure()?;
     run(cargo([

@@ -1,4 +1,4 @@
-//! Running other programs: said before it is done, and an error when it fails.
+//! Runs other programs: prints the command first, and fails if it fails.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,15 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A cargo command in the root, with the cargo that runs us.
+/// A cargo command in the root, with the cargo that runs this program.
 pub(crate) fn cargo<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(arguments: I) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(root()).args(arguments);
     command
 }
 
-/// Says what is run, runs it, and fails if it fails.
-#[expect(
-    clippy::print_stderr,
-    reason = "a build tool talks to the person who called it"
-)]
+/// Prints the command, runs it, and fails if it fails.
+#[expect(clippy::print_stderr, reason = "a build tool prints for its user")]
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let program = Path::new(command.get_program())
         .file_name()
@@ -41,7 +38,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What the program printed, or why it failed.
+/// The output of the program, or why it failed.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let output = command
         .output()
@@ -56,19 +53,19 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Builds cogn, embedded model included, and returns where it stands.
+/// Builds cogn with the embedded model and returns its path.
 pub(crate) fn build_cogn(profile: &str) -> Result<PathBuf> {
     native_deps::ensure()?;
     build("cogn", &["--features", native_deps::FEATURE], profile)
 }
 
-/// Builds a binary and returns where it stands.
+/// Builds a binary and returns its path.
 pub(crate) fn build(package: &str, features: &[&str], profile: &str) -> Result<PathBuf> {
     run(cargo(["build", "--locked", "-p", package, "--profile", profile]).args(features))?;
     Ok(target(profile)?.join(package))
 }
 
-/// Where cargo puts what it builds with this profile.
+/// The output folder of cargo for this profile.
 pub(crate) fn target(profile: &str) -> Result<PathBuf> {
     let metadata = capture(&mut cargo([
         "metadata",
@@ -80,7 +77,7 @@ pub(crate) fn target(profile: &str) -> Result<PathBuf> {
     let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
     let target = metadata["target_directory"]
         .as_str()
-        .context("cargo metadata names no target folder")?;
+        .context("cargo metadata has no target folder")?;
     let folder = if profile == "dev" { "debug" } else { profile };
     Ok(Path::new(target).join(folder))
 }

@@ -1,4 +1,4 @@
-// Vercel's `ai` with its provider for OpenAI, unchanged, in front of cogn: over responses, which it prefers,
+// Vercel's `ai` with its OpenAI provider, unmodified, against cogn: over responses, its default,
 // and over chat completions.
 
 import assert from "node:assert/strict";
@@ -15,7 +15,7 @@ const usual = { maxRetries: 0, temperature: 0 };
 
 for (const [way, model] of Object.entries(ways)) {
   for (const name of scene.REAL) {
-    test(`text of ${name} over ${way}, whole and streamed`, async () => {
+    test(`text of ${name} over ${way}, unstreamed and streamed`, async () => {
       const asked = { ...usual, model: model(name), prompt: "Name a colour.", maxOutputTokens: 16 };
       const whole = await generateText(asked);
       assert.ok(whole.text);
@@ -54,7 +54,7 @@ for (const [way, model] of Object.entries(ways)) {
       assert.deepEqual(cities, ["Bern", "Bern"]);
     });
 
-    test(`a stream of ${name} over ${way} that dies never ends well`, async () => {
+    test(`an interrupted stream of ${name} over ${way} is an error`, async () => {
       const errors = [];
       const onError = ({ error }) => errors.push(error);
       const stream = streamText({ ...usual, model: model(name), prompt: scene.DYING, onError });

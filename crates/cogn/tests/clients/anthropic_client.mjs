@@ -1,4 +1,4 @@
-// Anthropic's client for JavaScript, unchanged, in front of cogn.
+// Anthropic's JavaScript client, unmodified, against cogn.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -12,7 +12,7 @@ const { ask } = scene;
 const tools = [{ name: "weather", input_schema: scene.PLACE }];
 
 for (const model of ["llama-messages", ...scene.REAL]) {
-  test(`messages of ${model}, whole and streamed`, async () => {
+  test(`messages of ${model}, unstreamed and streamed`, async () => {
     const asked = { model, max_tokens: 8, messages: ask("Name a colour.") };
     const whole = await client.messages.create(asked);
     assert.ok(whole.content[0].text);
@@ -47,7 +47,7 @@ for (const model of scene.SCRIPTED) {
     assert.deepEqual(streamed.content.find((block) => block.type === "tool_use").input, { city: "Bern" });
   });
 
-  test(`a stream of ${model} that dies never ends well`, async () => {
+  test(`an interrupted stream of ${model} is an error`, async () => {
     const asked = { model, max_tokens: 100, messages: ask(scene.DYING) };
     const seen = [];
     const read = async () => {
@@ -57,7 +57,7 @@ for (const model of scene.SCRIPTED) {
     assert.ok(seen.includes("content_block_delta") && !seen.includes("message_stop"));
   });
 
-  test(`a refusal of ${model} has its class`, async () => {
+  test(`an error of ${model} has its class`, async () => {
     const refused = client.messages.create({ model: `${model}-busy`, max_tokens: 9, messages: ask(scene.BUSY) });
     await assert.rejects(refused, Anthropic.RateLimitError);
   });
@@ -66,7 +66,7 @@ for (const model of scene.SCRIPTED) {
 test("errors have their classes", async () => {
   const create = (body, by = client) =>
     by.messages.create({ model: "scripted-anthropic", max_tokens: 9, messages: ask("x"), ...body });
-  await assert.rejects(create({ model: "nobody" }), Anthropic.NotFoundError);
+  await assert.rejects(create({ model: "no-such-model" }), Anthropic.NotFoundError);
   await assert.rejects(create({ messages: "x" }), Anthropic.BadRequestError);
   const stranger = new Anthropic({ baseURL: scene.CLOSED, apiKey: "sk-wrong", maxRetries: 0 });
   await assert.rejects(create({ model: "embedded" }, stranger), Anthropic.AuthenticationError);

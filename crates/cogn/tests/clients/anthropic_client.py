@@ -1,4 +1,4 @@
-"""Anthropic's client for Python, unchanged, in front of cogn."""
+"""Anthropic's Python client, unmodified, against cogn."""
 
 import json
 import unittest
@@ -16,7 +16,7 @@ def ask(text):
 
 
 TOOL = {"name": "weather", "input_schema": scene.PLACE}
-# The same model server, asked in its own Anthropic dialect and in OpenAI's.
+# The model server, called in its Anthropic dialect, and the models called in OpenAI's.
 REAL = ["llama-messages", *scene.REAL]
 
 
@@ -83,7 +83,7 @@ class Messages(unittest.TestCase):
             with self.subTest(model):
                 count = client().messages.count_tokens(model=model, messages=scene.QUESTION)
                 self.assertGreater(count.input_tokens, 3)
-        # Two that can count, count what is then used.
+        # Two models with token counts: the count equals the reported usage.
         for model in ["llama-messages", "embedded"]:
             with self.subTest(model):
                 count = client().messages.count_tokens(model=model, messages=scene.QUESTION)
@@ -107,7 +107,7 @@ class Modules(unittest.TestCase):
             answer = stream.get_final_message()
         self.assertEqual(json.loads(answer.content[0].text), scene.COUNTED)
 
-    def test_a_failure_is_an_error(self):
+    def test_failure_is_an_error(self):
         with self.assertRaises(anthropic.BadRequestError) as caught:
             client().messages.create(model="module:counter", max_tokens=9, messages=ask('{"number": 1}'))
         self.assertEqual(caught.exception.body["error"]["type"], "invalid_request_error")
@@ -125,18 +125,18 @@ class Errors(unittest.TestCase):
         with self.assertRaises(anthropic.AuthenticationError):
             self.create("x", url=scene.CLOSED, key="sk-wrong", model="embedded")
         with self.assertRaises(anthropic.NotFoundError):
-            self.create("x", model="nobody")
+            self.create("x", model="no-such-model")
         with self.assertRaises(anthropic.BadRequestError):
             client().messages.create(model="scripted-anthropic", max_tokens=9, messages="x")
         for model in scene.SCRIPTED:
             with self.assertRaises(anthropic.RateLimitError):
                 self.create(scene.BUSY, model=f"{model}-busy")
 
-    def test_a_key_of_this_server(self):
+    def test_key_of_this_server(self):
         answer = self.create("x", url=scene.CLOSED, key=scene.KEY, model="embedded", max_tokens=2)
         self.assertEqual(answer.type, "message")
 
-    def test_a_stream_that_dies_never_ends_well(self):
+    def test_interrupted_stream_is_an_error(self):
         for model in scene.SCRIPTED:
             with self.subTest(model):
                 seen = []
@@ -150,7 +150,7 @@ class Errors(unittest.TestCase):
 
 
 class Usage(unittest.TestCase):
-    def test_it_is_what_the_model_server_said(self):
+    def test_usage_equals_that_of_the_model_server(self):
         asked = {"model": "llama-messages", "messages": scene.QUESTION, "max_tokens": 8}
         cold = {"temperature": 0}
         direct = scene.post(f"{scene.LLAMA}/v1/messages", {**asked, **cold})["usage"]
@@ -159,7 +159,7 @@ class Usage(unittest.TestCase):
             streamed = stream.get_final_message().usage
 
         def read(usage):
-            # What it still knew of the same question counts elsewhere.
+            # Cached input tokens are reported separately.
             return usage["input_tokens"] + (usage.get("cache_read_input_tokens") or 0)
 
         for usage in [usage.to_dict(), streamed.to_dict()]:

@@ -1,4 +1,4 @@
-"""LangChain's chat model for OpenAI, unchanged, in front of cogn."""
+"""LangChain's chat model for OpenAI, unmodified, against cogn."""
 
 import unittest
 
@@ -49,7 +49,7 @@ class LangChain(unittest.TestCase):
                 turns += [answer, ToolMessage(weather.invoke(call["args"]), tool_call_id=call["id"])]
                 self.assertEqual(asked.invoke(turns).text, scene.ANSWER)
 
-    def test_a_stream_that_dies_never_ends_well(self):
+    def test_interrupted_stream_is_an_error(self):
         with self.assertRaises(openai.APIError):
             list(chat("scripted-openai").stream(scene.DYING))
 

@@ -1,4 +1,4 @@
-// OpenAI's client for JavaScript, unchanged, in front of cogn.
+// OpenAI's JavaScript client, unmodified, against cogn.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -13,7 +13,7 @@ const { ask } = scene;
 const tools = [{ type: "function", function: { name: "weather", parameters: scene.PLACE } }];
 
 for (const model of scene.REAL) {
-  test(`chat with ${model}, whole and streamed`, async () => {
+  test(`chat with ${model}, unstreamed and streamed`, async () => {
     const asked = { model, messages: ask("Name a colour."), max_tokens: 8, temperature: 0 };
     const whole = await client.chat.completions.create(asked);
     assert.ok(whole.choices[0].message.content);
@@ -27,7 +27,7 @@ for (const model of scene.REAL) {
     assert.ok(final.usage.completion_tokens > 0);
   });
 
-  test(`an answer of ${model} fits its schema`, async () => {
+  test(`an answer of ${model} matches its schema`, async () => {
     const answer = await client.chat.completions.parse({
       model,
       messages: ask("I was charged twice. Label this ticket."),
@@ -38,7 +38,7 @@ for (const model of scene.REAL) {
     scene.Ticket.parse(answer.choices[0].message.parsed);
   });
 
-  test(`responses of ${model}, whole and streamed`, async () => {
+  test(`responses of ${model}, unstreamed and streamed`, async () => {
     const asked = { model, input: "Name a colour.", max_output_tokens: 16 };
     const whole = await client.responses.create(asked);
     assert.ok(whole.output_text);
@@ -69,7 +69,7 @@ for (const model of scene.SCRIPTED) {
     assert.deepEqual(JSON.parse(streamed.function.arguments), { city: "Bern" });
   });
 
-  test(`a stream of ${model} that dies never ends well`, async () => {
+  test(`an interrupted stream of ${model} is an error`, async () => {
     const stream = await client.chat.completions.create({ model, messages: ask(scene.DYING), stream: true });
     let text = "";
     const read = async () => {
@@ -79,7 +79,7 @@ for (const model of scene.SCRIPTED) {
     assert.ok(text);
   });
 
-  test(`a refusal of ${model} has its class`, async () => {
+  test(`an error of ${model} has its class`, async () => {
     const refused = client.chat.completions.create({ model: `${model}-busy`, messages: ask(scene.BUSY) });
     await assert.rejects(refused, OpenAI.RateLimitError);
   });
@@ -88,7 +88,7 @@ for (const model of scene.SCRIPTED) {
 test("errors have their classes", async () => {
   const messages = ask("x");
   const create = (body) => client.chat.completions.create({ model: "scripted-openai", messages, ...body });
-  await assert.rejects(create({ model: "nobody" }), OpenAI.NotFoundError);
+  await assert.rejects(create({ model: "no-such-model" }), OpenAI.NotFoundError);
   await assert.rejects(create({ messages: "x" }), OpenAI.BadRequestError);
   const stranger = new OpenAI({ baseURL: `${scene.CLOSED}/v1`, apiKey: "sk-wrong", maxRetries: 0 });
   await assert.rejects(stranger.models.list(), OpenAI.AuthenticationError);

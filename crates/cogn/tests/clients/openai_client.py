@@ -1,4 +1,4 @@
-"""OpenAI's client for Python, unchanged, in front of cogn."""
+"""OpenAI's Python client, unmodified, against cogn."""
 
 import json
 import time
@@ -54,7 +54,7 @@ class Chat(unittest.TestCase):
                 self.assertEqual(chunks[-1].choices, [])
                 self.assertGreater(chunks[-1].usage.completion_tokens, 0)
 
-    def test_a_stream_without_wishes_tells_no_usage(self):
+    def test_stream_reports_usage_only_on_request(self):
         for model in scene.REAL + scene.SCRIPTED:
             with self.subTest(model):
                 chunks = client().chat.completions.create(
@@ -173,19 +173,19 @@ class Modules(unittest.TestCase):
             self.assertEqual(json.loads(answer.output_text), scene.COUNTED)
             self.assertIs(answer.cogn["ok"], True)
 
-    def test_a_failure_is_an_error(self):
+    def test_failure_is_an_error(self):
         with self.assertRaises(openai.BadRequestError) as caught:
             client().chat.completions.create(model="module:counter", messages=ask('{"number": 1}'))
         self.assertRegex(caught.exception.code, "^E1")
         with self.assertRaises(openai.NotFoundError):
-            client().chat.completions.create(model="module:nobody", messages=ask("x"))
-        # An answer against the contract.
+            client().chat.completions.create(model="module:no-such-module", messages=ask("x"))
+        # An answer that violates the contract.
         asked = {"model": "module:counter", "messages": ask('{"text": "badly"}')}
         with self.assertRaises(openai.InternalServerError) as caught:
             client().chat.completions.create(**asked)
         self.assertRegex(caught.exception.code, "^E3")
         self.assertIs(caught.exception.response.json()["cogn"]["ok"], False)
-        # What was shown of it by then has no good end.
+        # The text sent before the failure is not followed by a successful end.
         ends = []
         with self.assertRaises(openai.APIError) as caught:
             for chunk in client().chat.completions.create(stream=True, **asked):
@@ -193,7 +193,7 @@ class Modules(unittest.TestCase):
         self.assertEqual(ends, [])
         self.assertIn("/data", str(caught.exception))
 
-    def test_the_embedded_model_keeps_to_the_contract(self):
+    def test_embedded_model_satisfies_the_contract(self):
         answer = client(scene.CLOSED, scene.KEY).chat.completions.create(
             model="module:text-classifier", messages=ask('{"text": "You charged me twice."}')
         )
@@ -211,7 +211,7 @@ class Errors(unittest.TestCase):
         with self.assertRaises(openai.AuthenticationError):
             self.create("x", url=scene.CLOSED, key="sk-wrong", model="embedded")
         with self.assertRaises(openai.NotFoundError) as caught:
-            self.create("x", model="nobody")
+            self.create("x", model="no-such-model")
         self.assertEqual(caught.exception.code, "model_not_found")
         with self.assertRaises(openai.BadRequestError):
             client().chat.completions.create(model="scripted-openai", messages="x")
@@ -228,7 +228,7 @@ class Errors(unittest.TestCase):
             self.create("x", **asked)
         self.assertIn("retry-after", caught.exception.response.headers)
 
-    def test_a_stream_that_dies_never_ends_well(self):
+    def test_interrupted_stream_is_an_error(self):
         for model in scene.SCRIPTED:
             with self.subTest(model):
                 seen = []
@@ -237,7 +237,7 @@ class Errors(unittest.TestCase):
                         seen.append(chunk)
                 self.assertTrue(seen[-1].choices[0].delta.content)
                 self.assertTrue(all(chunk.choices[0].finish_reason is None for chunk in seen))
-                # This client tells of it in an event.
+                # This client returns the error as an event.
                 stream = client().responses.create(model=model, input=scene.DYING, stream=True)
                 events = [event.type for event in stream]
                 self.assertIn("response.output_text.delta", events)
@@ -248,13 +248,13 @@ class Errors(unittest.TestCase):
 
 
 class Usage(unittest.TestCase):
-    def test_it_is_what_the_model_server_said(self):
+    def test_usage_equals_that_of_the_model_server(self):
         asked = {"messages": scene.QUESTION, "max_tokens": 8, "temperature": 0, "seed": 1}
         direct = scene.post(f"{scene.LLAMA}/v1/chat/completions", {"model": "x", "cache_prompt": False, **asked})
-        # In the books stands who answered, as it calls itself.
+        # Usage is recorded under the model name that the back-end reports.
         model = direct["model"]
         before = scene.booked(model)
-        # A field that only this server knows reaches it.
+        # A field specific to this server is forwarded to it.
         asked["extra_body"] = {"cache_prompt": False}
         whole = client().chat.completions.create(model="llama", **asked)
         self.assertEqual(whole.choices[0].message.content, direct["choices"][0]["message"]["content"])
@@ -262,13 +262,13 @@ class Usage(unittest.TestCase):
             model="llama", stream=True, stream_options={"include_usage": True}, **asked
         )
         streamed = list(stream)[-1].usage
-        # Not asked for, it is in the books all the same.
+        # Usage is recorded without a request for it.
         list(client().chat.completions.create(model="llama", stream=True, **asked))
         for usage in [whole.usage, streamed]:
             self.assertEqual(usage.prompt_tokens, direct["usage"]["prompt_tokens"])
             self.assertEqual(usage.completion_tokens, direct["usage"]["completion_tokens"])
         deadline = time.monotonic() + 20
-        # The books are written beside the answers.
+        # Usage is written asynchronously.
         while scene.booked(model)["runs"] < before["runs"] + 3 and time.monotonic() < deadline:
             time.sleep(0.05)
         after = scene.booked(model)

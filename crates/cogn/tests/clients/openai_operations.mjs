@@ -1,4 +1,4 @@
-// OpenAI's client for JavaScript, and Vercel's `ai`, beyond chat: vectors, and speech in both directions.
+// Unary operations of OpenAI's JavaScript client and Vercel's `ai`: embeddings, speech and transcription.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -21,7 +21,7 @@ test("embeddings", async () => {
   assert.ok(Math.abs(embeddings[0][0] - made.data[0].embedding[0]) < 1e-6);
 });
 
-test("a spoken sentence comes back as text", async () => {
+test("a spoken sentence is transcribed back", async () => {
   const input = "The meeting is on Monday morning.";
   const asked = { model: "tts-1", voice: "alloy", input, response_format: "wav" };
   const spoken = await client.audio.speech.create(asked);

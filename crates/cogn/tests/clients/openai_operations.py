@@ -1,4 +1,4 @@
-"""OpenAI's client for Python beyond chat: vectors, and speech in both directions."""
+"""Unary operations of OpenAI's Python client: embeddings, speech and transcription."""
 
 import io
 import os
@@ -13,7 +13,7 @@ SENTENCE = "The meeting is on Monday morning."
 
 class Operations(unittest.TestCase):
     def test_embeddings(self):
-        # This client asks for packed numbers unless it is told otherwise, and unpacks them itself.
+        # This client requests base64 by default and decodes it itself.
         made = client.embeddings.create(model="all-minilm-l6-v2", input=TEXTS)
         vectors = [item.embedding for item in made.data]
         self.assertEqual([len(vector) for vector in vectors], [384] * 3)
@@ -26,7 +26,7 @@ class Operations(unittest.TestCase):
         for packed, known in zip(vectors[0], plain.data[0].embedding):
             self.assertAlmostEqual(packed, known, places=6)
 
-    def test_a_spoken_sentence_comes_back_as_text(self):
+    def test_spoken_sentence_is_transcribed_back(self):
         spoken = client.audio.speech.create(
             model="tts-1", voice="alloy", input=SENTENCE, response_format="wav"
         )

@@ -1,4 +1,4 @@
-// What the tests of vendors' clients know of the servers that were started for them.
+// Setup of the tests of vendors' clients: the servers started for them.
 
 import { z } from "zod";
 

@@ -1,4 +1,4 @@
-"""What the tests of vendors' clients know of the servers that were started for them."""
+"""Setup of the tests of vendors' clients: the servers started for them."""
 
 import json
 import os
@@ -8,19 +8,19 @@ from typing import Literal
 from pydantic import BaseModel
 
 OPEN = os.environ["OPEN_URL"]
-"""A server that asks for no key, in front of everything below."""
+"""A server without authentication, in front of all back-ends below."""
 CLOSED = os.environ["CLOSED_URL"]
-"""A server that asks for keys, in front of the embedded model alone."""
+"""A server with authentication, in front of the embedded model only."""
 KEY = os.environ["CLOSED_KEY"]
 SLOW_KEY = os.environ["SLOW_KEY"]
-"""A key that may be used once in an hour."""
+"""A key with a rate limit of one request per hour."""
 LLAMA = os.environ["LLAMA_URL"]
 """The model server itself."""
 
 REAL = ["llama", "embedded"]
-"""Models that really answer: a model server, and the one in the process."""
+"""Real models: a model server, and the embedded model."""
 SCRIPTED = ["scripted-openai", "scripted-anthropic"]
-"""Scripts that speak either dialect, for what a small model cannot be trusted to do."""
+"""Scripts in either dialect, for behaviour that a small model does not show reliably."""
 
 QUESTION = [{"role": "user", "content": "Name a colour."}]
 WEATHER = "What is the weather in Bern?"
@@ -29,18 +29,18 @@ DYING = "Please die in the middle."
 BUSY = "This is one too many."
 PLACE = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 COUNTED = {"rationale": 'Größe und "quotes", 日本', "n": 3, "list": ["a", "b"], "deep": {"text": "end"}}
-"""What the module `counter` answers."""
+"""The answer of the module `counter`."""
 
 
 class Ticket(BaseModel):
-    """An answer that even a small model can give, once it is held to its schema."""
+    """An answer that a small model can give with a constrained schema."""
 
     label: Literal["billing", "bug", "other"]
     urgent: bool
 
 
 def post(url: str, body: dict) -> dict:
-    """A request without any client."""
+    """A request without a vendor's client."""
     headers = {"content-type": "application/json"}
     request = urllib.request.Request(url, json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request) as answer:
@@ -48,7 +48,7 @@ def post(url: str, body: dict) -> dict:
 
 
 def booked(model: str) -> dict:
-    """What the server has in its books for a model."""
+    """The recorded usage of a model."""
     with urllib.request.urlopen(f"{OPEN}/v1/usage?by=model") as answer:
         lines = json.load(answer)["data"]["lines"]
     none = {"runs": 0, "input_tokens": 0, "output_tokens": 0}

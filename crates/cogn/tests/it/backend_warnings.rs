@@ -1,7 +1,7 @@
-//! What a back-end could not do as it was asked, as it is told to whoever runs a module.
+//! Warnings about adapted requests, as the caller of a module receives them.
 
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, MockServer};
+use testkit::http::{MockServer, ScriptedResponse};
 
 use crate::harness::{REPLY, Stage, assemble};
 
@@ -15,7 +15,7 @@ fn warnings(envelope: &Value) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn an_adapted_request_is_told_once_whole_and_streamed() {
+fn adapted_request_is_warned_once_whole_and_streamed() {
     let piece = json!({"choices": [{"index": 0, "delta": {"content": REPLY}, "finish_reason": "stop"}]});
     let body = format!("data: {piece}\n\ndata: [DONE]\n\n");
     let upstream = MockServer::with_responses(ScriptedResponse::good("text/event-stream", body));
@@ -34,12 +34,12 @@ fn an_adapted_request_is_told_once_whole_and_streamed() {
     let adapted = "/payload/response_format: the back-end cannot be held to a schema; it is in the prompt";
     let expected = [("W4001", "adapted", adapted)]
         .map(|(code, reason, message)| (String::from(code), String::from(reason), String::from(message)));
-    let whole: Value = serde_json::from_str(&run("\"supports_stream\"", &[])).unwrap();
-    assert_eq!(warnings(&whole), expected);
+    let unstreamed: Value = serde_json::from_str(&run("\"supports_stream\"", &[])).unwrap();
+    assert_eq!(warnings(&unstreamed), expected);
     let streamed = assemble(&run("\"supports_stream\"", &["--stream"]));
     assert!(streamed.violations.is_empty(), "{:?}", streamed.violations);
     assert_eq!(warnings(&streamed.envelope), expected);
-    // Nothing is said where nothing was changed.
+    // No warning without an adaptation.
     let able: Value =
         serde_json::from_str(&run("\"supports_stream\", \"supports_json_schema\"", &[])).unwrap();
     assert_eq!(warnings(&able), []);

@@ -1,4 +1,4 @@
-//! `cogn backends`: the list, and what a check finds out, against scripted servers and a real one.
+//! `cogn backends` and `cogn backends check` against scripted servers and a real llama-server.
 
 use ir::Dialect;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn check(workspace: &Workspace, arguments: &[&str]) -> (i32, Value) {
 }
 
 #[test]
-fn the_list_tells_who_can_be_asked_and_why_not() {
+fn list_shows_available_backends_and_reasons() {
     let config = format!(
         "[[credentials]]\nname = \"key\"\nenv = \"NOBODY_SETS_THIS\"\n{}{}{}",
         back_end(
@@ -64,7 +64,7 @@ fn the_list_tells_who_can_be_asked_and_why_not() {
 }
 
 #[test]
-fn a_check_tells_refused_keys_closed_doors_and_false_claims_apart() {
+fn check_distinguishes_refused_keys_unreachable_hosts_and_wrong_features() {
     let good = scripted(
         Dialect::OpenaiChat,
         "- {match: Count, reply: 'one two three', chunk_bytes: 4}\n- {match: hello, reply: '{\"word\": \"quillfeather\"}'}\n- {reply: 'It is sunny.'}\n",
@@ -120,7 +120,7 @@ fn a_check_tells_refused_keys_closed_doors_and_false_claims_apart() {
 }
 
 #[test]
-fn a_check_of_a_real_server_sees_what_it_does() {
+fn check_of_llama_server_reports_its_features() {
     let llama = Llama::shared();
     let honest = "features = [\"supports_stream\", \"supports_json_schema\"]";
     let config = format!(
@@ -136,9 +136,9 @@ fn a_check_of_a_real_server_sees_what_it_does() {
     }
 }
 
-/// Of two keys the first is refused, or has had its share: the second takes over, and nobody notices.
+/// Of two keys the first is refused or rate-limited: the second one is used, and the client gets no error.
 #[test]
-fn a_refused_key_of_a_pool_gives_way_to_the_next() {
+fn refused_key_falls_back_to_next_key_of_pool() {
     for status in ["401 Unauthorized", "403 Forbidden", "429 Too Many Requests"] {
         a_key_gives_way(status);
     }
@@ -152,12 +152,12 @@ fn a_key_gives_way(status: &'static str) {
         "data: {}\n\ndata: [DONE]\n\n",
         json!({"choices": [{"index": 0, "delta": {"content": reply.to_string()}, "finish_reason": "stop"}]})
     );
-    // Whichever key comes first is refused, then and later.
+    // The key that is selected first is refused, on the first request and on later ones.
     let refused = std::sync::OnceLock::new();
     let server = testkit::http::MockServer::with_responder(move |_, asked| {
         let key = asked.header("authorization").map(String::from);
         if *refused.get_or_init(|| key.clone()) == key {
-            // Whoever waited for this key to be free again would wait for ever.
+            // A run that waited for this key would never end.
             return testkit::http::ScriptedResponse::response(status, &[("retry-after", "100000")], "{}");
         }
         testkit::http::ScriptedResponse::good("text/event-stream", &body)
@@ -193,12 +193,12 @@ fn a_key_gives_way(status: &'static str) {
     assert_eq!(
         keys,
         ["Bearer one", "Bearer other"],
-        "each key is asked once: {status}"
+        "each key is used once: {status}"
     );
 }
 
 #[test]
-fn operations_besides_conversation_are_tried_each_by_itself() {
+fn each_unary_operation_is_probed_separately() {
     let good = vendor();
     let halting = testkit::http::MockServer::with_responder(|_, asked| match asked.path() {
         "/v1/models" => testkit::http::ScriptedResponse::good("application/json", "{\"data\": []}"),
@@ -220,7 +220,7 @@ fn operations_besides_conversation_are_tried_each_by_itself() {
     let works = |row: usize, operation: &str, rows: &Value| {
         let list = rows[row]["operations"].as_array().expect("a list");
         let found = list.iter().find(|tried| tried["operation"] == operation);
-        found.expect("it is told")["works"].clone()
+        found.expect("it is listed")["works"].clone()
     };
     for operation in ["embeddings", "speech_to_text", "text_to_speech"] {
         assert_eq!(works(0, operation, &rows), json!(true), "{rows:#}");
@@ -228,9 +228,9 @@ fn operations_besides_conversation_are_tried_each_by_itself() {
     assert_eq!(
         works(0, "image_generation", &rows),
         json!(null),
-        "pictures cost too much"
+        "images are not probed"
     );
-    assert_eq!(rows[0]["features"], json!([]), "there is nobody to talk to");
+    assert_eq!(rows[0]["features"], json!([]), "no back-end can be called");
     let paths: Vec<String> = good
         .received()
         .iter()
@@ -250,9 +250,9 @@ fn operations_besides_conversation_are_tried_each_by_itself() {
     assert!(text.contains("image_generation: not tried"), "{text}");
 }
 
-/// What a kind does where nobody says, at the vendor's address and elsewhere.
+/// Default operations of each kind, at the vendor's address and at another one.
 #[test]
-fn each_kind_has_its_own_operations() {
+fn each_kind_has_its_default_operations() {
     let config = "[[backends]]\nname = \"cloud\"\nkind = \"openai\"\n\
                   [[backends]]\nname = \"bound\"\nkind = \"openai\"\nmodel = \"gpt-5\"\n\
                   [[backends]]\nname = \"elsewhere\"\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\

@@ -1,11 +1,11 @@
-//! `cogn run --batch` from outside.
+//! `cogn run --batch`, tested with the binary.
 
 use std::fs;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
+use testkit::http::{MockServer, ReceivedRequest, ScriptedResponse};
 
 use crate::harness::{REPLY, Stage};
 
@@ -33,9 +33,9 @@ fn rows(stage: &Stage) -> Vec<Value> {
     rows
 }
 
-/// Each line is asked once, however often the batch is started and wherever it was cut.
+/// Each input line is sent once, however often the batch is started and wherever the output was truncated.
 #[test]
-fn a_batch_goes_on_where_it_was() {
+fn batch_resumes_after_truncated_output() {
     let stage = Stage::new();
     let lines = [
         json!({"text": "one"}),
@@ -54,7 +54,7 @@ fn a_batch_goes_on_where_it_was() {
     assert_eq!(all[1]["id"], "b");
     assert_eq!(all[2]["envelope"]["error"]["code"], "E1002");
 
-    // Killed: two lines are there, a third is cut. Who is asked now knows only the last text.
+    // Killed: two lines are complete, a third is truncated. The next script answers only the last text.
     let kept = format!("{}\n{}\n{{\"line\": 3, \"inp", all[0], all[1]);
     fs::write(stage.path("out.jsonl"), kept).unwrap();
     let only = stage.script("only", &json!([{"match": "four", "reply": REPLY, "times": 1}]));
@@ -66,16 +66,16 @@ fn a_batch_goes_on_where_it_was() {
     );
     assert_eq!(rows(&stage).len(), 4);
 
-    // Nothing is left to ask; other inputs do not mix with these answers.
-    let nobody = stage.script("nobody", &json!([]));
-    let third = batch(&stage, &nobody);
+    // Nothing is left to send; different inputs are not mixed with these results.
+    let no_replies = stage.script("empty", &json!([]));
+    let third = batch(&stage, &no_replies);
     let summary: Value = serde_json::from_slice(&third.stdout).unwrap();
     assert_eq!(summary["done_before"], 4, "{third:?}");
     fs::write(stage.path("in.jsonl"), "{\"text\": \"another\"}\n").unwrap();
-    assert_eq!(batch(&stage, &nobody).status.code(), Some(2));
+    assert_eq!(batch(&stage, &no_replies).status.code(), Some(2));
 }
 
-/// The texts that a back-end was asked about, one for each call.
+/// The input texts that a back-end received, one per call.
 fn texts_asked(server: &MockServer) -> Vec<String> {
     let text = |asked: &ReceivedRequest| {
         let body = asked.text();
@@ -90,15 +90,15 @@ fn piece() -> String {
     format!("data: {piece}\n\ndata: [DONE]\n\n")
 }
 
-/// The process is killed while calls are under way. What was answered is not asked again, what was not is.
+/// The process is killed while calls are in flight. Answered lines are not sent again, the others are.
 #[test]
-fn a_batch_that_was_killed_in_the_middle_goes_on() {
+fn killed_batch_resumes() {
     let stage = Stage::new();
     let lines: Vec<String> = (0..12)
         .map(|n| json!({"text": format!("line {n:02}")}).to_string())
         .collect();
     fs::write(stage.path("in.jsonl"), lines.join("\n")).unwrap();
-    // Four are answered; the others wait until the one who asks is gone.
+    // Four calls are answered; the others are held until the process is killed.
     let first = MockServer::with_responder(|_, asked| {
         let quick = (0..4).any(|n| asked.text().contains(&format!("line {n:02}")));
         let answer = ScriptedResponse::good("text/event-stream", piece());
@@ -136,9 +136,9 @@ fn a_batch_that_was_killed_in_the_middle_goes_on() {
             .lines()
             .count()
     };
-    let patience = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while written() < 4 || first.received().len() < 5 {
-        assert!(Instant::now() < patience, "{} written", written());
+        assert!(Instant::now() < deadline, "{} written", written());
         assert!(child.try_wait().unwrap().is_none(), "it has ended by itself");
         std::thread::park_timeout(Duration::from_millis(5));
     }

@@ -1,5 +1,5 @@
-//! A real browser: the page of the guide, in Chromium, through a go-between that cuts its connections in the
-//! middle. What the page has gathered at the end is what the journal holds.
+//! A real browser: the page of the guide, in Chromium, through a proxy that cuts its connections. What the
+//! page has collected at the end equals what the journal contains.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,11 +14,11 @@ use tempfile::TempDir;
 use testkit::tools;
 
 use crate::examples::root;
-use crate::keys::{answer, closed, key};
 use crate::harness::{Server, Stage, assemble, chunks, data};
+use crate::keys::{answer, closed, key};
 
-/// Serves the page, hears its result, and passes everything else on to a server. Streams of events are cut
-/// after so many bytes each; those beyond the list are left whole.
+/// Serves the page, receives its result, and forwards everything else to a server. Each event stream is cut
+/// after the next number of bytes in the list; streams beyond the list are not cut.
 struct GoBetween {
     url: String,
     results: mpsc::Receiver<Value>,
@@ -57,7 +57,7 @@ struct Visit {
 }
 
 impl Visit {
-    /// One request; what it is about is in its first line.
+    /// Handles one request, dispatched by its request line.
     fn serve(self, mut caller: TcpStream) {
         let Some((head, body)) = read(&mut caller) else {
             return;
@@ -88,7 +88,7 @@ impl Visit {
             pump(&mut server, &mut caller, usize::MAX);
             return;
         }
-        // One request on each connection, so that cutting it cuts nothing else.
+        // One request per connection, so that cutting it affects nothing else.
         let plain = head
             .lines()
             .filter(|line| !line.to_lowercase().starts_with("connection:"));
@@ -121,7 +121,7 @@ fn read(caller: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     }
 }
 
-/// Passes bytes on as they come, until there are no more or the budget is spent.
+/// Copies bytes until the end of the stream or until the byte budget is spent.
 fn pump(from: &mut TcpStream, to: &mut TcpStream, mut budget: usize) {
     let mut buffer = [0; 4096];
     while budget > 0 {
@@ -177,7 +177,7 @@ impl Drop for Browser {
     }
 }
 
-/// The JavaScript that the guide shows, around what a page does with it.
+/// The JavaScript of the guide, embedded in a test page.
 fn page(own: &str) -> String {
     let guide = fs::read_to_string(root().join("docs/guide/browser.md")).unwrap();
     let blocks: Vec<&str> = guide
@@ -194,7 +194,7 @@ fn page(own: &str) -> String {
     )
 }
 
-/// What the page told, held against the journal.
+/// Compares the page's result with the journal.
 async fn compare(server: &Server, key: Option<&str>, result: &Value) {
     assert_eq!(result["error"], Value::Null, "{result}");
     let session = result["session"].as_str().unwrap();
@@ -212,14 +212,14 @@ async fn compare(server: &Server, key: Option<&str>, result: &Value) {
     };
     let events = events.send().await.unwrap();
     let journal = events.text().await.unwrap();
-    assert_eq!(chunks(&held), chunks(&journal), "lost or doubled");
+    assert_eq!(chunks(&held), chunks(&journal), "lost or duplicated");
     let envelope = assemble(&held).envelope;
     assert_eq!(envelope, assemble(&journal).envelope);
     assert_eq!(envelope["data"], data());
 }
 
 #[tokio::test]
-async fn a_page_with_tickets_loses_nothing_when_its_connections_are_cut() {
+async fn page_with_tickets_loses_no_events_when_connections_are_cut() {
     let stage = Stage::new();
     let server = closed(&stage, &[&stage.talker(20)]);
     let key = key(&stage, &[]);
@@ -241,7 +241,7 @@ async fn a_page_with_tickets_loses_nothing_when_its_connections_are_cut() {
 }
 
 #[tokio::test]
-async fn an_event_source_of_an_open_server_comes_back_by_itself() {
+async fn event_source_of_open_server_reconnects() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(20)]);
     let own = "const events = [];\n\
@@ -259,15 +259,11 @@ async fn an_event_source_of_an_open_server_comes_back_by_itself() {
         .recv_timeout(Duration::from_secs(60))
         .expect("a result");
     compare(&server, None, &result).await;
-    assert_eq!(
-        between.cut.load(Ordering::SeqCst),
-        2,
-        "it was cut once and came back once"
-    );
+    assert_eq!(between.cut.load(Ordering::SeqCst), 2, "one cut, one reconnect");
 }
 
 #[tokio::test]
-async fn a_socket_of_a_page_is_opened_by_a_ticket() {
+async fn page_opens_websocket_with_ticket() {
     let stage = Stage::new();
     let server = closed(&stage, &[&stage.talker(0)]);
     let key = key(&stage, &[]);

@@ -1,12 +1,12 @@
-//! `POST /v1/canonical` through `cogn serve`: every operation in canonical envelopes, whatever the back-end
-//! speaks, and what a request may not choose for itself.
+//! `POST /v1/canonical` through `cogn serve`: every operation in canonical envelopes, for back-ends of any
+//! dialect, and the limits on what a request may choose.
 
 use ir::media::Base64;
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, MockServer};
+use testkit::http::{MockServer, ScriptedResponse};
 
-use crate::openai_unary::{ALL, back_end, json_of, transcript, vectors, vendor, wav};
 use crate::harness::{Server, Stage};
+use crate::openai_unary::{ALL, back_end, json_of, transcript, vectors, vendor, wav};
 
 const PICTURE: &[u8] = include_bytes!("../../../../examples/modules/image-analyzer/assets/sunset.png");
 
@@ -35,7 +35,7 @@ fn sound() -> Value {
 }
 
 #[tokio::test]
-async fn every_operation_goes_in_and_out_in_one_form() {
+async fn every_operation_uses_one_envelope() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "");
     let cases = [
@@ -66,7 +66,7 @@ async fn every_operation_goes_in_and_out_in_one_form() {
         assert_eq!(answer["backend"]["attempts"], 1);
         assert!(answer["backend"]["latency_ms"].is_u64());
         assert!(answer.get("raw").is_none() && answer["result"].get("error").is_none());
-        // What comes out is what the vocabulary itself can read.
+        // The response can be parsed with the types of the crate `ir`.
         let read: ir::Response = serde_json::from_value(answer.clone()).unwrap();
         assert_eq!(serde_json::to_value(read).unwrap(), answer);
         let payload = &answer["result"]["payload"];
@@ -86,10 +86,10 @@ async fn every_operation_goes_in_and_out_in_one_form() {
     }
 }
 
-/// The examples of the canonical documents: they are read as they stand. What they refer to is stored nowhere
-/// here, and that is what they are told.
+/// The examples of the canonical documents are parsed as written. The files they refer to do not exist here,
+/// so the request is refused for that reason.
 #[tokio::test]
-async fn the_documents_examples_are_read_as_they_stand() {
+async fn examples_of_the_documents_are_parsed_as_written() {
     let (stage, upstream) = (Stage::new(), vendor());
     let more = "features = [\"supports_image_input\", \"supports_timestamps\", \"supports_language\"]";
     let server = serve(&stage, &upstream, more);
@@ -114,7 +114,7 @@ async fn the_documents_examples_are_read_as_they_stand() {
     assert_eq!(answer["request_id"], "req-123");
     assert_eq!(answer["result"]["error"]["code"], "InvalidRequest");
     assert_eq!(answer["result"]["error"]["provider_code"], "E1019");
-    // With the sound itself in that place, nothing else has to change.
+    // With inline audio in that field the rest of the request is valid unchanged.
     let mut whole = transcription;
     whole["payload"]["audio"] = sound();
     let (status, answer) = ask(&server, &whole).await;
@@ -161,7 +161,7 @@ async fn the_documents_examples_are_read_as_they_stand() {
 }
 
 #[tokio::test]
-async fn what_is_not_understood_is_refused_by_name() {
+async fn invalid_field_is_refused_by_name() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "");
     let good = json!({"request_id": "r", "operation": "embeddings", "payload": {"input": "a"}});
@@ -223,7 +223,7 @@ async fn what_is_not_understood_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn changes_are_announced_and_refused_where_none_is_allowed() {
+async fn adaptations_are_reported_and_refused_in_strict_mode() {
     let (stage, upstream) = (Stage::new(), vendor());
     let features = r#"features = ["supports_formats"]"#;
     let server = serve(&stage, &upstream, features);
@@ -256,7 +256,7 @@ async fn changes_are_announced_and_refused_where_none_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_mask_that_nobody_takes_leaves_a_picture_from_the_text() {
+async fn unsupported_mask_and_image_are_dropped_only_when_allowed() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "features = []");
     let data = Base64::from_bytes(PICTURE);
@@ -265,7 +265,7 @@ async fn a_mask_that_nobody_takes_leaves_a_picture_from_the_text() {
         "operation": "image_generation",
         "payload": {"model": "m", "prompt": "a hat", "image": picture, "mask": picture}
     });
-    // The picture itself is not let go without a word.
+    // The image itself is not dropped without permission.
     let (status, answer) = ask(&server, &edit).await;
     assert_eq!(status, 400, "{answer}");
     assert_eq!(answer["result"]["error"]["code"], "MissingCapabilities");
@@ -283,7 +283,7 @@ async fn a_mask_that_nobody_takes_leaves_a_picture_from_the_text() {
 }
 
 #[tokio::test]
-async fn a_request_chooses_within_what_the_host_allows() {
+async fn request_chooses_backend_within_host_limits() {
     let (stage, upstream) = (Stage::new(), vendor());
     let other = vendor();
     let operations = "operations = [\"embeddings\"]";
@@ -326,7 +326,7 @@ async fn a_request_chooses_within_what_the_host_allows() {
 }
 
 #[tokio::test]
-async fn the_providers_own_words_are_shown_where_the_host_says_so() {
+async fn raw_response_is_returned_if_host_allows() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "[server]\nraw_answers = true");
     let mut request = json!({"operation": "embeddings", "payload": {"model": "m", "input": "a"}});
@@ -338,9 +338,10 @@ async fn the_providers_own_words_are_shown_where_the_host_says_so() {
 }
 
 #[tokio::test]
-async fn a_time_limit_is_kept() {
+async fn timeout_ms_is_enforced() {
     let stage = Stage::new();
-    let upstream = MockServer::with_responses(ScriptedResponse::nothing().pause(std::time::Duration::from_secs(30)));
+    let upstream =
+        MockServer::with_responses(ScriptedResponse::nothing().pause(std::time::Duration::from_secs(30)));
     let server = serve(&stage, &upstream, "");
     let request =
         json!({"operation": "embeddings", "timeout_ms": 200, "payload": {"model": "m", "input": "a"}});
@@ -360,7 +361,7 @@ fn chat(more: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_conversation_comes_whole_or_as_events() {
+async fn conversation_is_returned_whole_or_as_events() {
     let stage = Stage::new();
     let script = stage.script("talker", &json!([{"reply": REPLY, "chunk_bytes": 5}]));
     let server = stage.serve(&[&script]);
@@ -404,7 +405,7 @@ async fn a_conversation_comes_whole_or_as_events() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_dies_ends_in_one_error() {
+async fn interrupted_conversation_ends_in_one_error() {
     let stage = Stage::new();
     let script = stage.script(
         "dying",
@@ -432,7 +433,7 @@ async fn a_conversation_that_dies_ends_in_one_error() {
 }
 
 #[tokio::test]
-async fn a_field_of_a_wrong_type_is_named() {
+async fn field_of_wrong_type_is_named() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "");
     let request = json!({"request_id": "r", "operation": "chat_completions", "payload": {

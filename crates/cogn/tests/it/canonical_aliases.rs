@@ -1,16 +1,16 @@
-//! Names of models on the canonical edge: aliases and modules lead where they lead vendors' clients.
+//! Model names on the canonical API: aliases and modules resolve as they do for vendors' clients.
 
 use serde_json::{Value, json};
 
 use crate::canonical::ask;
-use crate::openai_unary::{back_end, vendor};
 use crate::harness::{Stage, input};
+use crate::openai_unary::{back_end, vendor};
 
 #[tokio::test]
-async fn aliases_lead_where_they_lead_vendors_clients() {
+async fn aliases_resolve_as_for_vendor_clients() {
     let (stage, one, two) = (Stage::new(), vendor(), vendor());
     let operations = "operations = [\"embeddings\"]";
-    // Modules are answered by a script, and by nobody else here.
+    // Modules are answered by a script; no other back-end answers them.
     let script = stage.talker(0);
     let script = script.strip_prefix("scripted:").unwrap();
     let config = format!(
@@ -29,13 +29,13 @@ async fn aliases_lead_where_they_lead_vendors_clients() {
     for asked in one.received().iter().chain(&two.received()) {
         assert_eq!(asked.json()["model"], "m");
     }
-    // An alias is never widened: whoever wants another back-end gets nobody.
+    // An alias is not widened: a request for a different back-end is refused.
     let (status, answer) = ask(&server, &vectors("pinned", json!({"backend": "one"}))).await;
     assert_eq!(status, 503, "{answer}");
     let (status, answer) = ask(&server, &vectors("words", json!({}))).await;
     assert_eq!(status, 400, "{answer}");
 
-    // A module takes part in a conversation, under its own name and under another.
+    // A module answers a conversation, by its own name and by an alias.
     for model in ["words", "module:counter"] {
         let mut chat = json!({"request_id": "r", "operation": "chat_completions", "payload": {
             "model": model, "messages": [{"role": "user", "content": input().to_string()}]
@@ -66,12 +66,12 @@ async fn aliases_lead_where_they_lead_vendors_clients() {
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
         assert_eq!(events.last().unwrap()["type"], "finish", "{stream}");
-        let told = events.iter().filter_map(|event| event["delta"]["text"].as_str());
-        assert_eq!(told.collect::<String>(), text);
+        let deltas = events.iter().filter_map(|event| event["delta"]["text"].as_str());
+        assert_eq!(deltas.collect::<String>(), text);
     }
     let (status, answer) = ask(
         &server,
-        &json!({"operation": "chat_completions", "payload": {"model": "module:nobody", "messages": []}}),
+        &json!({"operation": "chat_completions", "payload": {"model": "module:missing", "messages": []}}),
     )
     .await;
     assert_eq!(status, 404, "{answer}");

@@ -1,15 +1,15 @@
-//! Changes to the body that is sent, through `POST /v1/canonical`: where the host allows them, at the back-end that
-//! is meant, the structure apart; and said where they are left out.
+//! Request patches through `POST /v1/canonical`: applied only if the host allows them, only for the matching
+//! back-end and never to structural fields; patches that are not applied are reported.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, MockServer, scripted};
+use testkit::http::{MockServer, ScriptedResponse, scripted};
 
 use crate::canonical::ask;
-use crate::openai_unary::{ALL, back_end, vendor};
 use crate::harness::{Stage, input};
+use crate::openai_unary::{ALL, back_end, vendor};
 
 const ALLOWED: &str = "[server]\nrequest_patches = true\n";
 const SCRIPT: &str = "- reply: \"It is Paris.\"\n";
@@ -27,7 +27,7 @@ fn places(answer: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn each_back_end_gets_the_changes_that_are_meant_for_it() {
+async fn patches_apply_only_to_matching_backend() {
     let stage = Stage::new();
     let kinds = [
         ("openai", ir::Dialect::OpenaiChat, "/v1", "/max_completion_tokens"),
@@ -67,11 +67,14 @@ async fn each_back_end_gets_the_changes_that_are_meant_for_it() {
         assert!(body.pointer(limit).is_none(), "{body}");
         assert!(body.get("not_seen").is_none(), "{body}");
         assert!(!call.text().contains("dear") && !call.text().contains("candidateCount"));
-        let told = places(&answer);
-        assert!(told.ends_with(&["/patches/3", "/patches/4"]), "{kind}: {answer}");
+        let reported = places(&answer);
+        assert!(
+            reported.ends_with(&["/patches/3", "/patches/4"]),
+            "{kind}: {answer}"
+        );
         let last = answer["adaptations"].as_array().and_then(|list| list.last());
         assert_eq!(last.unwrap()["action"], "dropped", "{kind}: {answer}");
-        assert!(!told.contains(&"/patches"), "{answer}");
+        assert!(!reported.contains(&"/patches"), "{answer}");
 
         request["degradation"] = json!("strict");
         let asked = upstream.received().len();
@@ -88,9 +91,10 @@ async fn each_back_end_gets_the_changes_that_are_meant_for_it() {
 }
 
 #[tokio::test]
-async fn whoever_takes_over_is_not_touched() {
+async fn failover_backend_gets_only_its_own_patches() {
     let (stage, second) = (Stage::new(), vendor());
-    let first = MockServer::with_responses(ScriptedResponse::response("500 Internal Server Error", &[], "{}"));
+    let first =
+        MockServer::with_responses(ScriptedResponse::response("500 Internal Server Error", &[], "{}"));
     let config = format!(
         "[routing]\npolicy = \"priority\"\n{ALLOWED}{}{}",
         back_end(
@@ -116,7 +120,7 @@ async fn whoever_takes_over_is_not_touched() {
 }
 
 #[tokio::test]
-async fn operations_in_one_piece_are_changed_too() {
+async fn unary_operations_are_patched() {
     let (stage, upstream) = (Stage::new(), vendor());
     let config = back_end(
         "vendor",
@@ -147,7 +151,7 @@ async fn operations_in_one_piece_are_changed_too() {
 }
 
 #[tokio::test]
-async fn without_the_hosts_word_they_are_left_out_and_it_is_said() {
+async fn patches_without_host_permission_are_dropped_and_reported() {
     let (stage, upstream) = (Stage::new(), vendor());
     let config = back_end("vendor", &upstream.url(""), &format!("operations = {ALL}"));
     let server = stage.serve_with(&["--config", &stage.config(&config)], &[]);
@@ -156,7 +160,7 @@ async fn without_the_hosts_word_they_are_left_out_and_it_is_said() {
     assert_eq!(status, 200, "{answer}");
     assert_eq!(places(&answer), ["/patches"]);
     assert!(upstream.received()[0].json().get("top_k").is_none());
-    // What makes no sense is refused whether it would be listened to or not.
+    // Invalid patches are refused whether patches are allowed or not.
     for (patch, part) in [
         (json!({"pointer": "/a"}), "neither"),
         (json!({"pointer": "/a", "value": 1, "delete": true}), "both"),
@@ -174,7 +178,7 @@ async fn without_the_hosts_word_they_are_left_out_and_it_is_said() {
 }
 
 #[tokio::test]
-async fn where_nothing_is_sent_and_in_a_module_it_is_said() {
+async fn patches_without_request_body_or_for_module_are_reported() {
     let stage = Stage::new();
     let script = stage.talker(0);
     let script = script.strip_prefix("scripted:").unwrap();
@@ -204,9 +208,9 @@ async fn where_nothing_is_sent_and_in_a_module_it_is_said() {
     assert_eq!(places(&answer), ["/patches", "/degradation"], "{answer}");
 }
 
-/// A program is sent no body, and what it prints is no JSON of a server.
+/// A command receives no request body, and its output is not a JSON response.
 #[tokio::test]
-async fn a_program_is_not_changed_and_it_is_said() {
+async fn patches_for_command_are_reported() {
     let stage = Stage::new();
     let (sound, program) = (stage.path("sound.wav"), stage.path("speaks"));
     fs::write(&sound, crate::openai_unary::wav(1)).unwrap();

@@ -1,11 +1,11 @@
-//! A back-end's own words beside a conversation's answer, through `POST /v1/canonical`.
+//! The raw response of a back-end next to the canonical response, through `POST /v1/canonical`.
 
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, MockServer};
+use testkit::http::{MockServer, ScriptedResponse};
 
 use crate::canonical::ask;
-use crate::openai_unary::{ALL, back_end, json_answer, vendor};
 use crate::harness::{Stage, input};
+use crate::openai_unary::{ALL, back_end, json_answer, vendor};
 
 const SHOWN: &str = "[server]\nraw_answers = true\n";
 
@@ -30,7 +30,7 @@ fn places(answer: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_whole_answer_stands_beside_what_it_means_in_every_dialect() {
+async fn raw_response_is_included_in_every_dialect() {
     let answers = [
         ("openai", "/v1", openai()),
         (
@@ -83,7 +83,7 @@ async fn a_whole_answer_stands_beside_what_it_means_in_every_dialect() {
 }
 
 #[tokio::test]
-async fn a_server_that_streams_anyway_is_told_as_a_list() {
+async fn unrequested_stream_is_included_as_list() {
     let chunk = |delta: Value, end: Value| {
         json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
             "choices": [{"index": 0, "delta": delta, "finish_reason": end}]})
@@ -111,9 +111,9 @@ async fn a_server_that_streams_anyway_is_told_as_a_list() {
 }
 
 #[tokio::test]
-async fn only_who_answered_is_heard() {
+async fn raw_response_is_of_the_succeeded_attempt_only() {
     let stage = Stage::new();
-    // Its words are JSON, and no answer.
+    // Its response is JSON, but not a valid completion.
     let first = MockServer::with_responses(json_answer(&json!({"choices": "none", "secret": "first"})));
     let second = MockServer::with_responses(json_answer(&openai()));
     let config = format!(
@@ -133,7 +133,7 @@ async fn only_who_answered_is_heard() {
 }
 
 #[tokio::test]
-async fn where_there_are_none_it_is_said() {
+async fn missing_raw_response_is_reported() {
     let (stage, upstream) = (Stage::new(), vendor());
     let script = stage.talker(0);
     let script = script.strip_prefix("scripted:").unwrap();
@@ -170,7 +170,7 @@ async fn where_there_are_none_it_is_said() {
 }
 
 #[tokio::test]
-async fn without_the_hosts_word_nothing_is_shown() {
+async fn raw_response_is_not_included_without_host_permission() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = stage.serve_with(
         &[
@@ -186,7 +186,7 @@ async fn without_the_hosts_word_nothing_is_shown() {
 }
 
 #[tokio::test]
-async fn a_module_has_words_of_its_own() {
+async fn module_has_no_raw_response() {
     let stage = Stage::new();
     let script = stage.talker(0);
     let server = stage.serve_with(&["--config", &stage.config(SHOWN)], &[&script]);

@@ -1,4 +1,4 @@
-//! `cogn check` from outside, and every saved reply of the examples.
+//! `cogn check`, tested with the binary, and with every saved reply of the examples.
 
 use std::fs;
 use std::io::Write as _;
@@ -25,10 +25,10 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Each reply is named after what must become of it: `ok-...`, or the number of its refusal, which a model
-/// may also have named in the older way.
+/// Each reply is named after its expected result: `ok-...`, or the number of its error code. A model may also
+/// have used the old name of the code.
 #[test]
-fn saved_replies_of_the_examples_come_out_as_their_names_say() {
+fn saved_replies_of_examples_match_their_names() {
     let mut replies = 0;
     for module in fs::read_dir(modules()).unwrap() {
         let module = module.unwrap().path();
@@ -64,7 +64,7 @@ fn saved_replies_of_the_examples_come_out_as_their_names_say() {
 }
 
 #[test]
-fn people_read_the_verdict_first() {
+fn human_output_shows_verdict_first() {
     let reply = br#"Here: {"ok": true, "meta": {"confidence": 0.97, "risk": " LOW", "explain": "clear"},
         "data": {"label": "bug", "rationale": "it says so"}, "extra": 1}"#;
     let output = cogn(&["check", "text-classifier"], reply);
@@ -93,7 +93,7 @@ fn people_read_the_verdict_first() {
 }
 
 #[test]
-fn the_other_profile_carries_its_version() {
+fn other_profile_carries_its_version() {
     let reply = modules().join("code-simplifier/tests/replies/ok-plain.json");
     let args = [
         "check",
@@ -110,7 +110,7 @@ fn the_other_profile_carries_its_version() {
 }
 
 #[test]
-fn trouble_is_not_a_verdict() {
+fn usage_error_is_not_a_verdict() {
     for args in [
         vec!["check", "no-such-module"],
         vec!["check", "text-classifier", "no-such-file.json"],
@@ -133,7 +133,7 @@ fn trouble_is_not_a_verdict() {
 }
 
 #[test]
-fn a_broken_stream_is_a_no_even_when_its_answer_is_good() {
+fn broken_stream_fails_even_with_valid_answer() {
     let good = fs::read_to_string(modules().join("image-analyzer/tests/replies/stream.ndjson")).unwrap();
     let broken = format!("not a chunk\n{good}");
     let output = cogn(

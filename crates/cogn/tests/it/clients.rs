@@ -1,4 +1,4 @@
-//! The packages under `clients/`, tested by their own tests against the binary that was just built.
+//! The packages under `clients/`: their own test suites against the binary that was just built.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,12 +13,12 @@ fn folder(name: &str) -> PathBuf {
 
 fn succeeds(command: &mut Command) {
     let output = command.env("SERVER_BINARY", binary()).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+    let printed = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&printed));
 }
 
 #[test]
-fn the_python_client_recovers_from_anything() {
+fn python_client_recovers() {
     succeeds(
         Command::new("python3")
             .args(["-m", "unittest", "tests.test_client", "tests.test_faults"])
@@ -28,7 +28,7 @@ fn the_python_client_recovers_from_anything() {
 }
 
 #[test]
-fn the_typescript_client_recovers_from_anything() {
+fn typescript_client_recovers() {
     let folder = folder("typescript");
     succeeds(
         Command::new("npm")

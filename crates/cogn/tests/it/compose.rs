@@ -1,4 +1,4 @@
-//! `cogn compose`: pictures of compositions, good and bad.
+//! `cogn compose`: graphs of valid and invalid compositions.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use assert_cmd::Command;
 use serde_json::Value;
 
-/// A module that requires others, in a folder of its own.
+/// Writes a module that requires others into a separate folder.
 pub(crate) fn write_module(root: &Path, name: &str, version: &str, more: &str, prompt: &str) {
     let folder = root.join(name);
     fs::create_dir_all(&folder).unwrap();
@@ -73,7 +73,7 @@ fn library() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_composition_is_drawn_in_four_ways() {
+fn composition_is_rendered_in_four_formats() {
     let folder = library();
     for format in ["tree", "mermaid", "dot", "json"] {
         let (code, drawn, _) = cogn(
@@ -86,7 +86,7 @@ fn a_composition_is_drawn_in_four_ways() {
 }
 
 #[test]
-fn what_cannot_run_is_drawn_with_its_reason() {
+fn invalid_composition_is_rendered_with_its_reason() {
     let folder = library();
     for (name, code, part) in [
         ("a", "E4004", "Circular dependency detected: a → b → a"),
@@ -103,7 +103,7 @@ fn what_cannot_run_is_drawn_with_its_reason() {
 }
 
 #[test]
-fn composed_examples_run_from_end_to_end() {
+fn composed_examples_run_end_to_end() {
     let root = crate::examples::root().join("examples");
     for (name, input, fact, expected) in [
         ("change-gate", "injection", "/data/verdict", "person"),

@@ -1,4 +1,4 @@
-//! `cogn config`, and back-ends that come from it.
+//! `cogn config`, and back-ends from the configuration.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const REPLY: &str = include_str!("../../../../examples/modules/text-classifier/tests/replies/ok-plain.json");
 
-/// The binary in a folder of its own, with no configuration but the one that stands there.
+/// The binary in a separate folder, with only the configuration of that folder.
 fn cogn(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
     command
@@ -31,7 +31,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Answers one call as an OpenAI server would, and gives back what it was sent.
+/// Answers one call as an OpenAI server would, and returns the request.
 fn openai_server(content: &str) -> (SocketAddr, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -73,7 +73,7 @@ fn openai_server(content: &str) -> (SocketAddr, JoinHandle<String>) {
 }
 
 #[test]
-fn a_module_runs_on_a_configured_back_end() {
+fn module_runs_on_configured_backend() {
     let (address, served) = openai_server(REPLY);
     let config = format!(
         "[[credentials]]\nname = \"key\"\nfile = \"secret.txt\"\n\
@@ -110,7 +110,7 @@ fn a_module_runs_on_a_configured_back_end() {
 }
 
 #[test]
-fn a_missing_secret_is_a_reason_and_not_a_crash() {
+fn missing_secret_is_reported_as_reason() {
     let config = "[[credentials]]\nname = \"key\"\nenv = \"NOBODY_SETS_THIS\"\n\
                   [[backends]]\nname = \"mine\"\nkind = \"openai\"\nmodel = \"m\"\ncredential = \"key\"\n";
     let folder = folder_with(config);
@@ -125,7 +125,7 @@ fn a_missing_secret_is_a_reason_and_not_a_crash() {
 }
 
 #[test]
-fn check_names_place_and_nearest_word() {
+fn check_reports_location_and_nearest_key() {
     let folder = folder_with("[[backends]]\nname = \"mine\"\nkind = \"openai\"\nwieght = 1\n");
     let output = cogn(folder.path(), &["config", "check"]);
     assert_eq!(output.status.code(), Some(2));
@@ -139,7 +139,7 @@ fn check_names_place_and_nearest_word() {
 }
 
 #[test]
-fn show_tells_where_each_value_came_from() {
+fn show_reports_source_of_each_value() {
     let folder = folder_with("[timeouts]\nidle_ms = 5\n");
     let output = cogn(folder.path(), &["config", "show", "--explain"]);
     let said = text(&output.stdout);
@@ -154,7 +154,7 @@ fn show_tells_where_each_value_came_from() {
 }
 
 #[test]
-fn the_schema_is_the_one_in_the_reference() {
+fn schema_equals_reference() {
     let folder = folder_with("");
     let printed: Value =
         serde_json::from_slice(&cogn(folder.path(), &["config", "schema"]).stdout).expect("JSON");

@@ -1,3 +1,5 @@
+//! `cogn conformance` on vector files: levels, exit codes and folder traversal.
+
 use std::fs;
 use std::path::Path;
 use std::process::Output;
@@ -48,7 +50,7 @@ fn run(folder: &TempDir) -> Output {
 }
 
 #[test]
-fn our_own_vectors_prove_level_four() {
+fn own_vectors_reach_level_four() {
     let output = cogn(&[]);
     let stdout = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{stdout}");
@@ -59,7 +61,7 @@ fn our_own_vectors_prove_level_four() {
 }
 
 #[test]
-fn a_lower_level_runs_less_and_declares_less() {
+fn lower_level_runs_and_declares_fewer_levels() {
     let output = cogn(&["--level", "2", "--json"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["declares_level"], 2);
@@ -69,7 +71,7 @@ fn a_lower_level_runs_less_and_declares_less() {
 }
 
 #[test]
-fn a_folder_is_walked_and_what_fails_is_named() {
+fn folder_is_walked_and_failures_are_named() {
     let mut wrong = minimal();
     wrong["$test"]["expects"] = json!("reject");
     let folder = folder(&[("a/valid/good.json", minimal()), ("b/deep/er/bad.json", wrong)]);
@@ -85,7 +87,7 @@ fn a_folder_is_walked_and_what_fails_is_named() {
 }
 
 #[test]
-fn nothing_is_skipped_silently() {
+fn skipped_vectors_are_reported() {
     let registry = json!({"$test": {"expects": "accept", "conformance_level": 1}, "registry": {}});
     let mut odd = minimal();
     odd["setup"] = json!("windows");
@@ -111,7 +113,7 @@ fn nothing_is_skipped_silently() {
 }
 
 #[test]
-fn an_empty_folder_and_a_missing_one_are_trouble() {
+fn empty_folder_and_missing_folder_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(&folder);
     assert_eq!(output.status.code(), Some(2));
@@ -121,7 +123,7 @@ fn an_empty_folder_and_a_missing_one_are_trouble() {
 }
 
 #[test]
-fn one_file_is_enough() {
+fn single_file_is_accepted() {
     let folder = folder(&[("x.json", minimal())]);
     let output = cogn(&["--vectors", folder.path().join("x.json").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0));
@@ -130,7 +132,7 @@ fn one_file_is_enough() {
 
 #[cfg(unix)]
 #[test]
-fn a_linked_folder_is_not_followed() {
+fn linked_folder_is_not_followed() {
     let folder = folder(&[("x.json", minimal())]);
     std::os::unix::fs::symlink(folder.path(), folder.path().join("again")).unwrap();
     let output = run(&folder);

@@ -1,4 +1,4 @@
-//! `cogn convert`: documents and streams between dialects, with their losses and exit codes.
+//! `cogn convert`: documents and streams between dialects, with losses and exit codes.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn with_file(text: &str) -> Workspace {
 }
 
 #[test]
-fn losses_go_where_they_are_asked_to_and_strict_minds_them() {
+fn losses_are_written_where_requested_and_strict_rejects_them() {
     let workspace = with_file(r#"{"model":"m","seed":7,"messages":[{"role":"user","content":"Hi"}]}"#);
     let plain = [
         "convert",
@@ -46,7 +46,7 @@ fn losses_go_where_they_are_asked_to_and_strict_minds_them() {
 }
 
 #[test]
-fn a_stream_becomes_another_stream_or_one_answer() {
+fn stream_converts_to_stream_or_single_response() {
     let workspace = with_file(concat!(
         "data: {\"id\":\"c\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n",
         "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"lo\"},\"finish_reason\":\"stop\"}]}\n\n",
@@ -74,7 +74,7 @@ fn a_stream_becomes_another_stream_or_one_answer() {
 }
 
 #[test]
-fn a_cut_stream_and_an_error_are_exit_code_1() {
+fn truncated_stream_and_error_exit_with_1() {
     let workspace =
         with_file("data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n");
     let ran = workspace.run(&[
@@ -106,7 +106,7 @@ fn a_cut_stream_and_an_error_are_exit_code_1() {
 }
 
 #[test]
-fn what_cannot_be_read_is_exit_code_2() {
+fn unreadable_input_exits_with_2() {
     let workspace = with_file("not json");
     for (from, to) in [("openai-chat", "anthropic"), ("openai-chat", "esperanto")] {
         assert_eq!(
@@ -119,7 +119,7 @@ fn what_cannot_be_read_is_exit_code_2() {
 }
 
 #[test]
-fn media_and_messages_convert_too() {
+fn media_and_messages_are_converted() {
     let workspace = with_file(r#"{"type":"url","url":"https://example.com/a.png","media_type":"image/png"}"#);
     let ran = workspace.run(&[
         "convert",

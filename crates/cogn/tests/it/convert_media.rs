@@ -1,4 +1,4 @@
-//! `cogn convert` of media and messages: what comes out, what is lost, what is refused.
+//! `cogn convert` of media and messages: output, losses and errors.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn convert(kind: &str, from: &str, to: &str, value: &Value, more: &[&str]) -> Ra
 }
 
 #[test]
-fn media_goes_from_form_to_form() {
+fn media_converts_between_forms() {
     let part = json!({"type": "image_url", "image_url": {"url": format!("media:///{ID}"), "detail": "low", "rotation": 90},
         "video_metadata": {"video_id": "v", "timestamp_sec": 1.5, "frame_index": 36}});
     let forms = ["harmony-schema", "cognitive", "media-ref", "content-block"].map(|to| {
@@ -29,9 +29,9 @@ fn media_goes_from_form_to_form() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&forms).expect("JSON"));
 }
 
-/// What is written for a module is what a module takes.
+/// Media converted for a module is accepted as input of a module.
 #[test]
-fn converted_media_passes_the_check_of_inputs() {
+fn converted_media_passes_input_check() {
     let part = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo=", "detail": "low"}});
     let block = json!({"type": "image", "media_id": ID, "text_fallback": "t",
         "metadata": {"mime_type": "image/png", "dimensions": {"width": 3, "height": 4}}});
@@ -57,7 +57,7 @@ fn losses_are_listed_and_strict_refuses_them() {
 }
 
 #[test]
-fn what_needs_a_store_says_so() {
+fn conversion_that_needs_a_store_is_refused() {
     let input = json!({"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="});
     let ran = convert("media", "cognitive", "content-block", &input, &[]);
     assert_ne!(ran.code(), 0);
@@ -72,7 +72,7 @@ fn what_needs_a_store_says_so() {
 }
 
 #[test]
-fn messages_go_from_dialect_to_dialect() {
+fn messages_convert_between_dialects() {
     let history = json!([
         {"role": "user", "content": [{"type": "text", "text": "look"},
             {"type": "image_url", "image_url": {"url": format!("media:///{ID}")}}]},

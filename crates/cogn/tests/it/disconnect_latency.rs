@@ -1,21 +1,22 @@
-//! Callers who leave, on every way to ask: how long the back-end is kept busy by nobody. Asked, left and
-//! measured by the loadtest, whose upstream tells when it noticed.
+//! Cancellation latency after a client disconnect, for every endpoint: how long the back-end connection stays
+//! open. The `loadtest` crate sends, disconnects and measures; its upstream reports when it detected the
+//! disconnect.
 
 use serde_json::Value;
 
 use crate::harness::{Server, Stage};
 
-/// Nothing for a minute: to be left before the first word.
+/// No output for a minute: for a disconnect before the first token.
 const SLOW: &str = "mock-env-t100000-f60000000-i2000";
-/// Words without end: to be left in the middle.
+/// Endless output: for a disconnect in the middle of the response.
 const STEADY: &str = "mock-env-t100000-i2000";
-/// A module under a vendor's endpoint, where there is no coming back.
+/// A module on a vendor's endpoint, where a stream cannot be resumed.
 const MODULE: &str = "module:counter";
-/// What is promised, and what a busy machine may take for once.
-const PROMISED_US: u64 = 50_000;
-const PATIENCE_US: u64 = 2_000_000;
+/// The guaranteed latency, and the limit for a single measurement on a busy machine.
+const GUARANTEED_US: u64 = 50_000;
+const SINGLE_MAX_US: u64 = 2_000_000;
 
-/// Every way to ask, by the loadtest's name for it.
+/// Every endpoint, by its name in `loadtest`.
 const WAYS: [(&str, &str); 17] = [
     ("chat", "/v1/chat/completions"),
     ("chat-stream", "/v1/chat/completions"),
@@ -43,7 +44,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A server before the loadtest's upstream, which speaks as `kind` does.
+    /// A server in front of the `loadtest` upstream, which uses the dialect of `kind`.
     fn new(kind: &str, more: &str) -> Self {
         let upstream = loadtest::upstream().unwrap().to_string();
         let (before, operations) = match kind {
@@ -80,14 +81,14 @@ impl Scene {
     async fn leave_for_a_while(&self, endpoint: &str, path: &str, model: &str) {
         let figures = self.leave(endpoint, path, model, &["--seconds", "0.3"]).await;
         let figure = |name: &str| figures["whole_us"][name].as_u64().unwrap();
-        assert!(figure("p50") <= PROMISED_US, "{endpoint} {model}: {figures}");
-        assert!(figure("max") <= PATIENCE_US, "{endpoint} {model}: {figures}");
+        assert!(figure("p50") <= GUARANTEED_US, "{endpoint} {model}: {figures}");
+        assert!(figure("max") <= SINGLE_MAX_US, "{endpoint} {model}: {figures}");
     }
 }
 
 fn model(endpoint: &str) -> &'static str {
     match endpoint {
-        // A tool has no model, but a name.
+        // A tool call has no model; the tool name is used.
         "mcp" => "counter",
         _ if endpoint.ends_with("-stream") => STEADY,
         _ => SLOW,
@@ -95,7 +96,7 @@ fn model(endpoint: &str) -> &'static str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_call_that_is_left_is_hung_up() {
+async fn disconnect_cancels_upstream_call_on_every_endpoint() {
     let scene = Scene::new("openai", "");
     for (endpoint, path) in WAYS {
         scene.leave_for_a_while(endpoint, path, model(endpoint)).await;
@@ -107,21 +108,21 @@ async fn every_call_that_is_left_is_hung_up() {
     }
 }
 
-/// The same where the back-end speaks the dialect of the last of them.
+/// The same with a back-end of kind `anthropic`.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_back_end_of_another_dialect_is_hung_up_too() {
+async fn disconnect_cancels_upstream_call_of_anthropic_backend() {
     let scene = Scene::new("anthropic", "");
     for (endpoint, path) in WAYS.into_iter().take(12) {
         scene.leave_for_a_while(endpoint, path, model(endpoint)).await;
     }
-    // Others are not asked how long a message is.
+    // Only back-ends of this kind are called for a token count.
     let path = "/v1/messages/count_tokens";
     scene.leave_for_a_while("count-tokens", path, SLOW).await;
 }
 
-/// A stream that can be come back to is not given up before its time, nor much later.
+/// A resumable stream is not cancelled before its grace period, nor much later.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_can_be_resumed_goes_on_for_its_grace() {
+async fn resumable_stream_continues_for_its_grace_period() {
     let scene = Scene::new("openai", "[server]\nresume_grace_ms = 400");
     let path = "/v1/modules/counter/execute";
     let figures = scene
@@ -129,7 +130,7 @@ async fn a_stream_that_can_be_resumed_goes_on_for_its_grace() {
         .await;
     let (p50, max) = (&figures["whole_us"]["p50"], &figures["whole_us"]["max"]);
     let (p50, max) = (p50.as_u64().unwrap(), max.as_u64().unwrap());
-    // A tick of the clock may be lost on both sides.
-    assert!((395_000..=400_000 + PROMISED_US).contains(&p50), "{figures}");
-    assert!(max <= 400_000 + PATIENCE_US, "{figures}");
+    // Both sides may lose one clock tick.
+    assert!((395_000..=400_000 + GUARANTEED_US).contains(&p50), "{figures}");
+    assert!(max <= 400_000 + SINGLE_MAX_US, "{figures}");
 }

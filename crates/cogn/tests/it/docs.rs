@@ -1,10 +1,9 @@
-//! What the pages show is what happens. Every ```console block of README.md and docs/guide is a session: lines
-//! that begin with `$ cogn`, or pipe something into it, are run with the binary that was just built, in a copy
-//! of the examples, and what they print must be what the page shows. A line `...` stands for any lines, `...`
-//! inside a line for any text. `$ export NAME=value` holds for the rest of the page; other commands are shown,
-//! not run.
+//! Documentation tests. Every ```console block of README.md and docs/guide is a session: lines that start
+//! with `$ cogn`, or pipe into it, are run with the binary that was just built, in a copy of the examples,
+//! and the output must equal the output on the page. A line `...` matches any lines, `...` inside a line
+//! matches any text. `$ export NAME=value` is valid for the rest of the page; other commands are not run.
 //!
-//! `UPDATE_DOCS=1 cargo test -p cogn --test it docs` writes the true output into pages that differ.
+//! `UPDATE_DOCS=1 cargo test -p cogn --test it docs` writes the actual output into pages that differ.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use std::{env, fs};
 use crate::examples::root;
 
 #[test]
-fn pages_show_what_happens() {
+fn pages_show_actual_output() {
     let update = env::var_os("UPDATE_DOCS").is_some();
     let mut wrong = String::new();
     let mut commands = 0;
@@ -45,9 +44,9 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// JSON and YAML on the pages is JSON and YAML.
+/// JSON and YAML blocks of the pages must be valid.
 #[test]
-fn data_on_the_pages_can_be_parsed() {
+fn data_on_pages_can_be_parsed() {
     let mut blocks = 0;
     for page in pages() {
         let text = fs::read_to_string(&page).expect("a page can be read");
@@ -67,15 +66,15 @@ fn data_on_the_pages_can_be_parsed() {
     assert!(blocks > 0, "the pages show no data");
 }
 
-/// The format document shows a few commands; they are ours to the letter.
+/// The format document shows a few commands; they must exist as written.
 #[test]
-fn commands_of_the_format_document_exist() {
+fn commands_of_format_document_exist() {
     let path = root().join("crates/module/tests/fixtures/documents/formats.zh.md");
     let document = fs::read_to_string(path).expect("the document is there");
     let mut commands = 0;
     for command in document.lines().filter_map(|line| line.strip_prefix("cogn ")) {
         commands += 1;
-        // Help is printed only when everything before it could be parsed.
+        // Help is printed only if all arguments before it were parsed.
         let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
             .args(command.split(' '))
             .arg("--help")
@@ -86,14 +85,14 @@ fn commands_of_the_format_document_exist() {
     assert!(commands >= 5, "the commands went missing");
 }
 
-/// A working folder of its own with the examples in it, so that a page may show commands that write.
+/// A temporary working folder with a copy of the examples, so that pages may show commands that write.
 struct Session {
     folder: tempfile::TempDir,
 }
 
 #[derive(Default)]
 struct Outcome {
-    /// The page with true outputs.
+    /// The page with the actual output.
     text: String,
     differences: String,
     commands: usize,
@@ -181,7 +180,7 @@ fn is_run(command: &str) -> bool {
     command.starts_with("cogn ") || command.contains(" | cogn ")
 }
 
-/// Whether what is shown describes what was printed.
+/// Whether the shown output matches the printed one.
 fn fits(shown: &[&str], printed: &[&str]) -> bool {
     match (shown.split_first(), printed.split_first()) {
         (None, None) => true,
@@ -223,7 +222,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn dots_stand_for_what_they_should() {
+fn dots_match_any_text() {
     assert!(fits(&["a", "...", "d"], &["a", "b", "c", "d"]));
     assert!(fits(&["a", "..."], &["a"]));
     assert!(!fits(&["a"], &["a", "b"]));

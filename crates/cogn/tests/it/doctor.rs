@@ -1,4 +1,4 @@
-//! `cogn doctor`: each line says how it is and what to do.
+//! `cogn doctor`: each line reports a state and what to do.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn state(rows: &[Value], name: &str) -> Value {
 }
 
 #[test]
-fn a_machine_on_which_runs_work_is_well() {
+fn machine_that_can_run_modules_is_ok() {
     let workspace = Workspace::new();
     workspace.good("cognitive/modules/sorter");
     let config = "[[backends]]\nname = \"played\"\nkind = \"scripted\"\nscript = \"a.yaml\"\n";
@@ -38,7 +38,7 @@ fn a_machine_on_which_runs_work_is_well() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_a_way_out() {
+fn missing_parts_are_named_with_a_fix() {
     let workspace = Workspace::new();
     let config = "[[credentials]]\nname = \"key\"\nenv = \"NOBODY_SETS_THIS\"\n\
                   [[backends]]\nname = \"mine\"\nkind = \"openai\"\ncredential = \"key\"\n\

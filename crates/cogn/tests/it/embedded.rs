@@ -1,4 +1,4 @@
-//! The embedded model from outside: with no configuration and no key, a run is answered in this process.
+//! The embedded model: without configuration and key, a run is answered in this process.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -34,7 +34,7 @@ fn input() -> String {
 
 #[cfg(not(feature = "local"))]
 #[test]
-fn a_build_without_it_says_how_to_get_it() {
+fn build_without_embedded_model_explains_how_to_get_it() {
     let folder = tempfile::tempdir().expect("a folder");
     for extra in [&[][..], &["--backend", "local"]] {
         let mut arguments = vec!["run", "text-classifier"];
@@ -53,7 +53,7 @@ fn a_build_without_it_says_how_to_get_it() {
 
 #[cfg(feature = "local")]
 #[test]
-fn missing_weights_are_named_with_the_command_that_fetches_them() {
+fn missing_weights_are_reported_with_pull_command() {
     let folder = tempfile::tempdir().expect("a folder");
     let input = input();
     let output = cogn(folder.path(), &["run", "text-classifier", &input]);
@@ -67,7 +67,7 @@ fn missing_weights_are_named_with_the_command_that_fetches_them() {
 
 #[cfg(feature = "local")]
 #[test]
-fn after_a_pull_a_run_is_answered_without_any_key() {
+fn run_after_pull_needs_no_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let weights = testkit::language_model::small_model().display().to_string();
     let pulled = cogn(
@@ -86,7 +86,7 @@ fn after_a_pull_a_run_is_answered_without_any_key() {
         "{envelope}"
     );
 
-    // Streamed, it folds into an envelope with the same data: nothing is drawn by lot.
+    // The streamed run folds into an envelope with the same data: sampling is deterministic.
     let streamed = cogn(
         folder.path(),
         &["run", "text-classifier", &input, "--json", "--stream"],

@@ -1,6 +1,6 @@
-//! The examples are what newcomers copy, so they are held to more than the format asks: every one loads,
-//! passes the strict list of its generation without a warning, fits its own golden tests, has a script that
-//! answers for it, and its saved replies come out as their names say.
+//! Quality checks of the examples beyond the format: each one loads, passes the strict checks of its
+//! generation without a warning, matches its golden tests, has a script that answers for it, and its saved
+//! replies have the results in their names.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use module::{Code, FileMap, Format, Module, Severity, Strict, check};
 use providers::scripted::Script;
 use serde_json::Value;
 
-/// No example file may be larger; pictures and sound included.
+/// Maximum size of an example file, media included.
 const FILE_BYTES_MAX: u64 = 50 * 1024;
 
 pub(crate) fn root() -> PathBuf {
@@ -101,7 +101,7 @@ fn file_name(path: &Path) -> String {
 }
 
 #[test]
-fn there_is_one_for_every_format_and_tier() {
+fn every_format_and_tier_has_an_example() {
     let modules: Vec<_> = examples().iter().map(Example::module).collect();
     for format in [Format::V0, Format::V1, Format::V2_1, Format::V2_2, Format::V2_5] {
         assert!(
@@ -131,7 +131,7 @@ fn there_is_one_for_every_format_and_tier() {
 }
 
 #[test]
-fn each_passes_the_strict_list_of_its_generation() {
+fn each_passes_strict_checks_of_its_generation() {
     for example in examples() {
         let format = example.module().format;
         let (strict, only) = match format {
@@ -156,7 +156,7 @@ fn each_is_named_after_its_folder() {
 }
 
 #[test]
-fn inputs_fit_the_input_schema() {
+fn inputs_match_input_schema() {
     for example in examples() {
         let module = example.module();
         assert!(!module.tests.is_empty(), "{} has no golden test", example.name);
@@ -174,7 +174,7 @@ fn inputs_fit_the_input_schema() {
 }
 
 #[test]
-fn all_dialects_of_golden_tests_are_shown() {
+fn golden_tests_cover_all_dialects() {
     let mut dialects = BTreeSet::new();
     for example in examples() {
         for test in &example.module().tests {
@@ -194,7 +194,7 @@ fn all_dialects_of_golden_tests_are_shown() {
 }
 
 #[test]
-fn each_has_a_script_that_answers_for_it() {
+fn each_has_an_answering_script() {
     for example in examples() {
         let path = root().join(format!("examples/scripted/{}.yaml", example.name));
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -208,10 +208,9 @@ fn each_has_a_script_that_answers_for_it() {
     assert_eq!(scripts, examples().len(), "a script without a module");
 }
 
-/// A reply is named after what becomes of it: `ok-...` or the code of its refusal. What comes out is an
-/// envelope in either case.
+/// A reply is named after its result: `ok-...` or the error code. The result is an envelope in either case.
 #[test]
-fn replies_are_named_after_their_outcome() {
+fn replies_are_named_after_their_result() {
     for example in examples() {
         let module = example.module();
         let replies = example.replies();
@@ -249,7 +248,7 @@ fn replies_are_named_after_their_outcome() {
     }
 }
 
-/// The binary runs every golden input with the module's script, streamed and whole, to a good end.
+/// The binary runs every golden input with the module's script, streamed and not streamed, successfully.
 #[test]
 fn each_runs_with_its_script() {
     for example in examples() {
@@ -276,7 +275,7 @@ fn each_runs_with_its_script() {
     }
 }
 
-/// A recorded stream folds, without a breach, into the answer of a saved reply.
+/// A recorded stream folds without violations into the answer of a saved reply.
 #[test]
 fn recorded_streams_fold_into_the_answer() {
     let mut streams = 0;
@@ -305,9 +304,9 @@ fn recorded_streams_fold_into_the_answer() {
     assert!(streams >= 2, "no example shows a stream");
 }
 
-/// A golden test that shows a whole answer shows one that its module accepts.
+/// A golden test with a complete answer contains one that its module accepts.
 #[test]
-fn golden_answers_keep_the_contract() {
+fn golden_answers_satisfy_the_contract() {
     let mut answers = 0;
     for example in examples() {
         let module = example.module();

@@ -1,3 +1,5 @@
+//! `cogn explain`, and the pages of the error reference: one per code, consistent with the registries.
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
@@ -30,7 +32,7 @@ fn page(code: &str) -> String {
 }
 
 #[test]
-fn every_code_has_a_page_and_every_page_a_code() {
+fn codes_and_pages_match_one_to_one() {
     let codes: BTreeSet<String> = Code::all()
         .map(Code::as_str)
         .chain(Rule::all().map(Rule::code))
@@ -47,7 +49,7 @@ fn every_code_has_a_page_and_every_page_a_code() {
 }
 
 #[test]
-fn pages_agree_with_the_registries() {
+fn pages_agree_with_registries() {
     for code in Code::all() {
         let text = page(code.as_str());
         assert!(text.starts_with(&format!("# {code} {}\n", code.name())), "{code}");
@@ -76,7 +78,7 @@ fn pages_agree_with_the_registries() {
 }
 
 #[test]
-fn every_page_says_what_happened_shows_it_and_how_to_mend_it() {
+fn every_page_has_cause_example_and_fix() {
     for code in Code::all().map(Code::as_str).chain(Rule::all().map(Rule::code)) {
         let text = page(code);
         let parts: Vec<_> = ["## What happened\n\n", "## Example\n\n", "## How to mend it\n\n"]
@@ -94,8 +96,8 @@ fn every_page_says_what_happened_shows_it_and_how_to_mend_it() {
 #[test]
 fn every_page_is_in_the_binary() {
     for code in Code::all().map(Code::as_str).chain(Rule::all().map(Rule::code)) {
-        // One process for a code would take long; the list below asks for a sample, and compiling
-        // the table has read every file. What can still be forgotten is a row of the table.
+        // One process per code would take too long. The list below runs a sample; compiling the table has
+        // already read every file, so only a missing row of the table could go undetected.
         let table = include_str!("../../src/error_pages.rs");
         assert!(
             table.contains(&format!(" {code}")),
@@ -105,7 +107,7 @@ fn every_page_is_in_the_binary() {
 }
 
 #[test]
-fn codes_are_found_by_number_and_name_in_any_case() {
+fn codes_are_found_by_number_and_name_case_insensitively() {
     let samples = [
         ("E1000", "# E1000 PARSE_ERROR"),
         ("e1000", "# E1000 PARSE_ERROR"),
@@ -131,7 +133,7 @@ fn codes_are_found_by_number_and_name_in_any_case() {
 }
 
 #[test]
-fn an_unknown_code_is_answered_with_near_ones() {
+fn unknown_code_suggests_similar_codes() {
     let output = cogn(&["explain", "E1099"]);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -148,7 +150,7 @@ fn an_unknown_code_is_answered_with_near_ones() {
 }
 
 #[test]
-fn without_a_code_all_are_listed() {
+fn without_code_all_are_listed() {
     let text = stdout(&["explain"]);
     let json: Vec<Value> = serde_json::from_str(&stdout(&["explain", "--json"])).unwrap();
     assert_eq!(text.lines().count(), Code::all().count() + Rule::all().count());
@@ -157,7 +159,7 @@ fn without_a_code_all_are_listed() {
 }
 
 #[test]
-fn a_page_is_plain_in_a_pipe_and_coloured_on_demand() {
+fn page_is_plain_in_pipe_and_coloured_on_request() {
     let plain = stdout(&["explain", "E3001"]);
     assert!(
         !plain.contains('\u{1b}') && !plain.contains("```") && !plain.contains("## "),

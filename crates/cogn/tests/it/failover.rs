@@ -1,4 +1,4 @@
-//! Back-ends over real sockets that die in the middle of a stream, and clients that do not notice.
+//! Back-ends over real sockets that fail in the middle of a stream: the client gets a complete stream.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ir::Dialect;
 use serde_json::Value;
 use testkit::fault::{events, stream_of};
-use testkit::http::{ScriptedResponse, MockServer};
+use testkit::http::{MockServer, ScriptedResponse};
 
 use crate::harness::{REPLY, Stage, assemble, data, input};
 
@@ -17,9 +17,9 @@ async fn read(request: reqwest::RequestBuilder) -> String {
     request.send().await.unwrap().text().await.unwrap()
 }
 
-/// Each kind of back-end over real sockets, cut at places all over its stream.
+/// Each kind of back-end over real sockets, cut at many positions of its stream.
 #[tokio::test]
-async fn an_http_back_end_that_dies_at_any_byte_is_not_noticed_in_the_data() {
+async fn http_backend_cut_at_any_byte_leaves_data_unchanged() {
     for (kind, dialect) in [
         ("openai", Dialect::OpenaiChat),
         ("anthropic", Dialect::Anthropic),
@@ -57,11 +57,11 @@ async fn an_http_back_end_that_dies_at_any_byte_is_not_noticed_in_the_data() {
     }
 }
 
-/// Servers close connections that nobody uses, and one of them may be asked in that very moment. There is no
-/// other back-end, and every call has its answer.
+/// Servers close idle connections, possibly at the moment a request is sent. There is no other back-end, and
+/// every call succeeds.
 #[tokio::test]
-async fn a_server_that_hangs_up_as_it_is_asked_again_is_asked_once_more() {
-    let (url, connections) = hangs_up_on_the_second_question();
+async fn request_on_closed_keepalive_connection_is_sent_again() {
+    let (url, connections) = closes_on_second_request();
     let stage = Stage::new();
     let config = stage.config(&format!(
         "[[backends]]\nname = \"only\"\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"{url}\"\n"
@@ -75,8 +75,8 @@ async fn a_server_that_hangs_up_as_it_is_asked_again_is_asked_once_more() {
     }
 }
 
-/// Answers one question on each connection, reads a second one, and hangs up.
-fn hangs_up_on_the_second_question() -> (String, Arc<AtomicUsize>) {
+/// Answers one request on each connection, reads a second one, and closes the connection.
+fn closes_on_second_request() -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let stream = stream_of(Dialect::OpenaiChat, &events(REPLY));
@@ -91,20 +91,20 @@ fn hangs_up_on_the_second_question() -> (String, Arc<AtomicUsize>) {
         for socket in listener.incoming() {
             let mut socket = socket.unwrap();
             count.fetch_add(1, Ordering::Relaxed);
-            if read_question(&mut socket) {
+            if read_request(&mut socket) {
                 socket.write_all(&answer).unwrap();
-                read_question(&mut socket);
+                read_request(&mut socket);
             }
         }
     });
     (url, connections)
 }
 
-/// Whether there was one, to its end.
-fn read_question(socket: &mut TcpStream) -> bool {
-    let mut heard = Vec::new();
+/// Whether a complete request was read.
+fn read_request(socket: &mut TcpStream) -> bool {
+    let mut received = Vec::new();
     loop {
-        let text = String::from_utf8_lossy(&heard);
+        let text = String::from_utf8_lossy(&received);
         let length = text.split_once("\r\n\r\n").map(|(head, body)| {
             let length = head.lines().find_map(|line| {
                 let (name, value) = line.split_once(':')?;
@@ -118,7 +118,7 @@ fn read_question(socket: &mut TcpStream) -> bool {
         }
         let mut room = [0; 4096];
         match socket.read(&mut room) {
-            Ok(count) if count > 0 => heard.extend_from_slice(&room[..count]),
+            Ok(count) if count > 0 => received.extend_from_slice(&room[..count]),
             _ => return false,
         }
     }

@@ -1,5 +1,5 @@
-//! The table of faults through the whole program: a run on a broken back-end ends in the code that the
-//! reference tells, and goes on elsewhere where the reference says so.
+//! The fault table with the whole program: a run on a faulty back-end ends with the code of the reference,
+//! and fails over if the reference says so.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use ir::{Dialect, ErrorKind, Phase};
 use serde_json::{Value, json};
 use testkit::fault::{FAULTS, Fault};
-use testkit::http::{ScriptedResponse, MockServer, scripted};
+use testkit::http::{MockServer, ScriptedResponse, scripted};
 
 const REPLY: &str = include_str!("../../../../examples/modules/text-classifier/tests/replies/ok-plain.json");
 const PAGE: &str = include_str!("../../../../docs/reference/faults.md");
@@ -39,8 +39,8 @@ fn back_end(name: &str, url: &str, priority: i32, more: &str) -> String {
     )
 }
 
-/// Only what is a matter of time is waited for.
-fn patience(fault: &Fault) -> &'static str {
+/// Short timeouts only for the faults that are detected by a timeout.
+fn short_timeouts(fault: &Fault) -> &'static str {
     match (fault.kind, fault.status, fault.phase) {
         (ErrorKind::Timeout, None, Phase::MidStream) => "timeouts = { idle_ms = 500 }",
         (ErrorKind::Timeout, None, _) => "timeouts = { first_byte_ms = 500 }",
@@ -55,14 +55,17 @@ fn envelope(output: &Output) -> Value {
 }
 
 #[test]
-fn every_fault_ends_a_run_in_its_code_and_the_next_back_end_takes_over() {
+fn every_fault_ends_in_its_code_or_fails_over() {
     let reply = serde_json::from_str::<Value>(REPLY).expect("the reply is JSON");
     let spare = scripted(Dialect::OpenaiChat, &format!("- reply: {reply}\n"));
     let mut wrong = Vec::new();
     for fault in FAULTS {
         let broken = fault.start(Dialect::OpenaiChat);
         let once = "[routing]\npolicy = \"priority\"\nretry = { same_max = 0 }\n";
-        let alone = format!("{once}{}", back_end("broken", &broken.url, 1, patience(fault)));
+        let alone = format!(
+            "{once}{}",
+            back_end("broken", &broken.url, 1, short_timeouts(fault))
+        );
         let output = run(&alone);
         let ended = envelope(&output);
         let code = ended["error"]["code"].as_str().unwrap_or_default();
@@ -78,16 +81,16 @@ fn every_fault_ends_a_run_in_its_code_and_the_next_back_end_takes_over() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Answers that are whole and strange: no fault of the connection, so no other back-end is asked.
+/// Complete but unusual responses: no connection fault, so no failover.
 #[test]
-fn strange_ends_and_broken_tool_calls_are_judged_as_answers() {
+fn unusual_finish_reasons_and_broken_tool_calls_are_judged_as_answers() {
     let reply = serde_json::from_str::<Value>(REPLY)
         .expect("the reply is JSON")
         .to_string();
     let strange = json!({"content": reply});
     let call = json!({"tool_calls": [{"index": 0, "id": "c", "type": "function",
         "function": {"name": "look", "arguments": "{\"where\": "}}]});
-    // The module offers no tool, so whatever a call says, it is one call too many.
+    // The module declares no tool, so any tool call is unexpected.
     for (delta, reason, code) in [(strange, "mystery", None), (call, "tool_calls", Some("E4007"))] {
         let first = json!({"choices": [{"index": 0, "delta": delta}]});
         let last = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
@@ -99,10 +102,10 @@ fn strange_ends_and_broken_tool_calls_are_judged_as_answers() {
     }
 }
 
-/// The page says the same as the table that is tested.
+/// The reference page contains the table that is tested.
 #[test]
-fn the_reference_has_the_same_table() {
-    let told: BTreeMap<&str, (&str, &str)> = PAGE
+fn reference_has_the_same_table() {
+    let documented: BTreeMap<&str, (&str, &str)> = PAGE
         .lines()
         .filter_map(|line| {
             let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
@@ -119,12 +122,12 @@ fn the_reference_has_the_same_table() {
         let elsewhere = if fault.elsewhere { "yes" } else { "no" };
         (fault.name, (fault.code, elsewhere))
     });
-    assert_eq!(told, tested.collect());
+    assert_eq!(documented, tested.collect());
 }
 
-/// The column that the registry knows.
+/// The retryable column of the registry.
 #[test]
-fn the_reference_tells_what_the_registry_says_of_trying_again() {
+fn reference_agrees_with_registry_on_retryable() {
     for line in PAGE.lines().filter(|line| line.contains("| [E")) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let code = cells[1].get(1..6).and_then(module::Code::find).expect("a code");

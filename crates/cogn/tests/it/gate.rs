@@ -13,7 +13,7 @@ fn envelope(confidence: f64, risk: &str) -> String {
 }
 
 #[test]
-fn saved_envelopes_are_told_apart() {
+fn saved_envelopes_are_passed_or_held_for_review() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let lines = [envelope(0.9, "low"), envelope(0.5, "low"), envelope(0.95, "high")];
@@ -50,7 +50,7 @@ fn saved_envelopes_are_told_apart() {
 }
 
 #[test]
-fn a_configured_gate_asks_the_stronger_back_end() {
+fn configured_gate_reasks_stronger_backend() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     write_module(root, "m", "1.0.0", "", "Answer.");

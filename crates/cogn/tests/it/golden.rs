@@ -1,4 +1,4 @@
-//! `cogn test` from outside: recorded once, replayed for ever.
+//! `cogn test`: recording and replay.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::examples::root;
 use crate::harness::{REPLY, Stage, binary};
 
-/// The examples pass without anybody being asked. When a request has changed on purpose,
-/// `UPDATE_RECORDINGS=1 cargo test -p cogn --test it golden` records them again from their scripts.
+/// The examples pass without a back-end. After an intended change of a request, `UPDATE_RECORDINGS=1 cargo
+/// test -p cogn --test it golden` records them again from their scripts.
 #[test]
-fn the_examples_pass_offline() {
+fn examples_pass_offline() {
     if std::env::var_os("UPDATE_RECORDINGS").is_some() {
         record_examples();
     }
@@ -47,7 +47,7 @@ fn record_examples() {
     }
 }
 
-/// A stage whose module `counter` has these tests, each with an input of its own.
+/// A stage whose module `counter` has these tests, each with a different input.
 fn stage(tests: &[(&str, Value)]) -> Stage {
     let stage = Stage::new();
     let folder = stage.path("modules/counter/tests");
@@ -90,7 +90,7 @@ fn recording(stage: &Stage, name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_test_is_recorded_once_and_replayed_without_a_back_end() {
+fn test_is_recorded_once_and_replayed_without_backend() {
     let stage = stage(&[
         ("good", json!({"ok": true})),
         ("wrong", json!({"ok": true, "data": {"n": 4}})),
@@ -115,15 +115,16 @@ fn a_test_is_recorded_once_and_replayed_without_a_back_end() {
     assert_eq!(problem["pointer"], "/data/n");
     assert_eq!((&problem["expected"], &problem["actual"]), (&json!(4), &json!(3)));
 
-    // Only one is asked for, and it passes.
+    // Only one test is selected, and it passes.
     let filtered = test(&stage, &["-k", "counter/good"]);
     assert_eq!(filtered.status.code(), Some(0), "{filtered:?}");
     assert!(text(&filtered.stdout).contains("1 module, 1 test: 1 passed"));
 }
 
-/// Stale, and shown: what was recorded, what is asked now. Nobody is asked, whoever stands ready.
+/// A stale test shows the recorded and the current request. No back-end is called, although one is
+/// configured.
 #[test]
-fn a_changed_prompt_makes_a_test_stale() {
+fn changed_prompt_makes_test_stale() {
     let stage = stage(&[("good", json!({"ok": true}))]);
     let talker = stage.talker(0);
     test(&stage, &["--record", "--backend", &talker]);
@@ -164,9 +165,9 @@ fn recording_twice_gives_the_same_file() {
     assert_eq!(fs::read_to_string(recording(&stage, "good")).unwrap(), first);
 }
 
-/// Who cannot be reached leaves an old recording alone.
+/// An unreachable back-end leaves the old recording unchanged.
 #[test]
-fn a_failed_call_is_not_recorded() {
+fn failed_call_is_not_recorded() {
     let stage = stage(&[("good", json!({"ok": true}))]);
     let talker = stage.talker(0);
     test(&stage, &["--record", "--backend", &talker]);
@@ -178,7 +179,7 @@ fn a_failed_call_is_not_recorded() {
 }
 
 #[test]
-fn thresholds_decide_the_exit_code() {
+fn thresholds_determine_exit_code() {
     let stage = stage(&[
         ("one", json!({"ok": true})),
         ("three", json!({"ok": false})),
@@ -210,7 +211,7 @@ fn thresholds_decide_the_exit_code() {
 }
 
 #[test]
-fn a_ci_system_gets_its_file() {
+fn junit_report_is_written() {
     let stage = stage(&[
         ("bad", json!({"ok": true, "data": {"rationale": "<&\">"}})),
         ("good", json!({"ok": true})),
@@ -230,7 +231,7 @@ fn a_ci_system_gets_its_file() {
     assert!(well_formed(&stage.path("out.xml")), "{xml}");
 }
 
-/// By a parser that is not ours.
+/// Checked with an independent XML parser.
 fn well_formed(path: &Path) -> bool {
     let program = "import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])";
     let status = Command::new("python3").args(["-c", program]).arg(path).status();
@@ -238,7 +239,7 @@ fn well_formed(path: &Path) -> bool {
 }
 
 #[test]
-fn what_cannot_be_tested_is_said() {
+fn untestable_cases_are_reported() {
     let stage = stage(&[("good", json!({"ok": true}))]);
     let folder = stage.path("modules/counter/tests");
     fs::create_dir_all(folder.join("recordings")).unwrap();
@@ -246,7 +247,7 @@ fn what_cannot_be_tested_is_said() {
     let broken = test(&stage, &["--json"]);
     assert_eq!(broken.status.code(), Some(1));
     assert_eq!(statuses(&report(&broken)), [("good".into(), "broken".into())]);
-    // A script in the form that people write is a recording too: it answers whatever is asked.
+    // A hand-written script is also a recording: it answers any request.
     let script = json!([{"match": "the text of good", "reply": REPLY}]);
     fs::write(folder.join("recordings/good.yaml"), script.to_string()).unwrap();
     assert_eq!(test(&stage, &[]).status.code(), Some(0));

@@ -1,5 +1,5 @@
-//! A stage for tests of the real binary: a folder with modules and scripts, and servers that are killed
-//! when they are dropped.
+//! Test harness for the binary: a temporary folder with modules and scripts, and servers that are killed when
+//! they are dropped.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -21,8 +21,8 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// With the modules `counter` (harmless), `actor` (acts on the world), `ticker` (fast heartbeat) and `waiter`
-    /// (never streams).
+    /// Creates the modules `counter` (no side effects), `actor` (side effects), `ticker` (fast heartbeat) and
+    /// `waiter` (never streams).
     pub(crate) fn new() -> Self {
         let stage = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -38,7 +38,7 @@ impl Stage {
         self.folder.path().join(name)
     }
 
-    /// `mode` is whatever stands in `response` behind `mode:`.
+    /// `mode` is the text after `mode:` in `response`.
     pub(crate) fn module(&self, name: &str, side_effects: &str, mode: &str) {
         let folder = self.path("modules").join(name);
         fs::create_dir_all(&folder).unwrap();
@@ -59,14 +59,14 @@ impl Stage {
         fs::write(folder.join("schema.json"), schema.to_string()).unwrap();
     }
 
-    /// A script of these exchanges, which are YAML because they are JSON.
+    /// A script with these exchanges, in JSON, which is valid YAML.
     pub(crate) fn script(&self, name: &str, exchanges: &Value) -> String {
         let path = self.path(&format!("{name}.yaml"));
         fs::write(&path, serde_json::to_string_pretty(exchanges).unwrap()).unwrap();
         format!("scripted:{}", path.display())
     }
 
-    /// A back-end that answers everything with [`REPLY`], in pieces.
+    /// A back-end that answers every request with [`REPLY`], in chunks.
     pub(crate) fn talker(&self, delay_ms: u64) -> String {
         let exchange = json!([{"reply": REPLY, "chunk_bytes": 7, "delay_ms": delay_ms}]);
         self.script(&format!("talker{delay_ms}"), &exchange)
@@ -76,12 +76,12 @@ impl Stage {
         let mut command = Command::new(binary());
         command.arg("--modules").arg(self.path("modules"));
         command.current_dir(self.folder.path());
-        // Models that somebody keeps on this machine answer nobody here.
+        // Models installed on this machine are not used.
         command.env("COGN_MODELS_DIR", self.path("models"));
         command
     }
 
-    /// The project's configuration, which servers started here read and watch.
+    /// Writes the project's configuration; servers of this stage read and watch it.
     pub(crate) fn configure(&self, text: &str) {
         fs::write(self.path("cogn.toml"), text).unwrap();
     }
@@ -90,7 +90,7 @@ impl Stage {
         self.serve_with(&[], backends)
     }
 
-    /// With more flags; `--listen` among them stands in for the usual one.
+    /// With additional flags; `--listen` among them replaces the default address.
     pub(crate) fn serve_with(&self, flags: &[&str], backends: &[&str]) -> Server {
         Server::spawn(self.serving(flags, backends))
     }
@@ -100,7 +100,7 @@ impl Stage {
         Server::command(self, &self.path("journal.db"), flags, backends)
     }
 
-    /// A file of configuration, for `--config`.
+    /// Writes a configuration file for `--config`.
     pub(crate) fn config(&self, text: &str) -> String {
         let path = self.path("server.toml");
         fs::write(&path, text).unwrap();
@@ -128,7 +128,7 @@ impl Server {
         command
     }
 
-    /// Any command that serves and says where.
+    /// Starts a command that prints its listening address.
     pub(crate) fn spawn(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -142,7 +142,7 @@ impl Server {
         }
     }
 
-    /// `127.0.0.1:PORT`, for clients that speak for themselves.
+    /// `127.0.0.1:PORT`, for raw TCP clients.
     pub(crate) fn address(&self) -> &str {
         self.url.split_once("://").unwrap().1
     }
@@ -151,13 +151,13 @@ impl Server {
         self.child.id()
     }
 
-    /// `kill -9`, and the wait for it to be over.
+    /// `kill -9`; waits until the process has ended.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks politely, and returns the exit code.
+    /// Sends SIGTERM and returns the exit code.
     pub(crate) fn terminate(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
@@ -185,7 +185,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have ended already.
         self.child.kill().ok();
         self.child.wait().ok();
     }
@@ -200,7 +200,7 @@ pub(crate) fn data() -> Value {
     serde_json::from_str::<Value>(REPLY).unwrap()["data"].clone()
 }
 
-/// What a stream adds up to, which must be without fault.
+/// Assembles a stream, which must have no violations.
 pub(crate) fn assemble(stream: &str) -> Assembled {
     let assembled = assemble_ndjson(stream.as_bytes());
     assert!(

@@ -1,9 +1,9 @@
-//! `cogn info`: what follows from a module's files, defaults included.
+//! `cogn info`: the properties of a module, defaults included.
 
 use crate::workspace::{MANIFEST, Workspace};
 
 #[test]
-fn every_fact_is_shown_defaults_included() {
+fn every_fact_is_shown_with_defaults() {
     let workspace = Workspace::new();
     workspace.good("sorter");
     let ran = workspace.run(&["info", "sorter", "--json"]);
@@ -14,7 +14,7 @@ fn every_fact_is_shown_defaults_included() {
 }
 
 #[test]
-fn a_module_that_cannot_be_read_is_no_answer() {
+fn unreadable_module_is_an_error() {
     let workspace = Workspace::new();
     workspace.module("m", &[("module.yaml", "name: [")]);
     let ran = workspace.run(&["info", "m"]);
@@ -23,7 +23,7 @@ fn a_module_that_cannot_be_read_is_no_answer() {
 }
 
 #[test]
-fn faults_are_counted_as_validate_counts_them() {
+fn problems_are_counted_as_by_validate() {
     let workspace = Workspace::new();
     let folder = workspace.good("sorter");
     let manifest = MANIFEST.replace("NAME", "sorter").replace("strict}", "often}");

@@ -1,4 +1,4 @@
-//! What the commands print as JSON has the shape that is published.
+//! The JSON output of every command conforms to its published schema.
 
 use std::fs;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ fn check(name: &str, args: &[&str]) -> Value {
 }
 
 #[test]
-fn every_schema_is_one_and_is_listed() {
+fn every_schema_is_valid_and_listed() {
     let index = fs::read_to_string(root().join("docs/reference/json.md")).unwrap();
     for entry in fs::read_dir(root().join("docs/reference/schemas")).unwrap() {
         let path = entry.unwrap().path();
@@ -79,7 +79,7 @@ fn every_listed_schema_exists() {
 }
 
 #[test]
-fn explain_prints_its_shape() {
+fn explain_conforms_to_its_schema() {
     check("explain", &["explain"]);
     for code in ["E1000", "W4010", "M3005"] {
         check("explain", &["explain", code]);
@@ -87,7 +87,7 @@ fn explain_prints_its_shape() {
 }
 
 #[test]
-fn conformance_prints_its_shape() {
+fn conformance_conforms_to_its_schema() {
     check("conformance", &["conformance"]);
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
@@ -109,13 +109,13 @@ fn conformance_prints_its_shape() {
 }
 
 #[test]
-fn list_prints_its_shape() {
+fn list_conforms_to_its_schema() {
     let printed = check("list", &["list"]);
     assert!(printed.as_array().is_some_and(|rows| rows.len() > 5));
 }
 
 #[test]
-fn keys_and_usage_print_their_shapes() {
+fn keys_and_usage_conform_to_their_schemas() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal.db");
     let journal = journal.to_str().unwrap();
@@ -140,9 +140,9 @@ fn keys_and_usage_print_their_shapes() {
     check("usage", &["usage", "--journal", journal]);
 }
 
-/// Every saved reply of the examples, good or bad, becomes an envelope in both profiles.
+/// Every saved reply of the examples, valid or not, becomes an envelope in both profiles.
 #[test]
-fn check_prints_its_shape() {
+fn check_conforms_to_its_schema() {
     let mut checked = 0;
     for entry in fs::read_dir(root().join("examples/modules")).unwrap() {
         let module = entry.unwrap().path();
@@ -170,7 +170,7 @@ fn check_prints_its_shape() {
 }
 
 #[test]
-fn migrate_prints_its_shape() {
+fn migrate_conforms_to_its_schema() {
     let printed = check("migrate", &["migrate", "--all", "--dry-run", "--to", "2.5"]);
     let modules = printed["modules"].as_array().unwrap();
     assert!(
@@ -186,7 +186,7 @@ fn migrate_prints_its_shape() {
 }
 
 #[test]
-fn new_prints_its_shape() {
+fn new_conforms_to_its_schema() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fresh-module");
     let printed = check(
@@ -203,7 +203,7 @@ fn new_prints_its_shape() {
 }
 
 #[test]
-fn validate_prints_its_shape() {
+fn validate_conforms_to_its_schema() {
     let printed = check("validate", &["validate", "--all"]);
     assert!(
         printed["modules"]
@@ -220,19 +220,19 @@ fn validate_prints_its_shape() {
 }
 
 #[test]
-fn compose_prints_its_shape() {
+fn compose_conforms_to_its_schema() {
     check("compose", &["compose", "change-gate"]);
 }
 
 #[test]
-fn info_prints_its_shape() {
+fn info_conforms_to_its_schema() {
     for row in print(&["list"]).as_array().unwrap() {
         check("info", &["info", row["name"].as_str().unwrap()]);
     }
 }
 
 #[test]
-fn route_prints_its_shape() {
+fn route_conforms_to_its_schema() {
     let config = "examples/routing/cogn.toml";
     let plan = check(
         "route",
@@ -247,7 +247,7 @@ fn route_prints_its_shape() {
 }
 
 #[test]
-fn a_trace_has_its_shape() {
+fn trace_conforms_to_its_schema() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trace.json");
     let input = "examples/modules/text-classifier/tests/invoice.input.json";
@@ -275,7 +275,7 @@ fn a_trace_has_its_shape() {
 }
 
 #[test]
-fn test_prints_its_shape() {
+fn test_conforms_to_its_schema() {
     let printed = check("test", &["test", "--all"]);
     assert_eq!(printed["ok"], true, "{printed:#}");
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Keys and limits of a real server.
+//! API keys and limits of a running server.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Server, Stage, assemble, chunks, data, input};
 
-/// A server that asks for credentials.
+/// A server that requires authentication.
 pub(crate) fn closed(stage: &Stage, backends: &[&str]) -> Server {
     stage.serve_with(&["--require-auth"], backends)
 }
@@ -49,7 +49,7 @@ pub(crate) fn session(response: &reqwest::Response) -> String {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_keys_answers_to_nobody_else() {
+async fn server_with_required_auth_refuses_other_requests() {
     let stage = Stage::new();
     let (good, reader) = (key(&stage, &[]), key(&stage, &["--scope", "read"]));
     let server = closed(&stage, &[&stage.talker(0)]);
@@ -98,7 +98,7 @@ async fn a_server_that_asks_for_keys_answers_to_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_key_ends_when_it_is_revoked_or_its_time_is_over() {
+async fn key_ends_when_revoked_or_expired() {
     let stage = Stage::new();
     let (good, brief) = (key(&stage, &[]), key(&stage, &["--expires", "1ms"]));
     let server = closed(&stage, &[&stage.talker(0)]);
@@ -118,7 +118,7 @@ async fn a_key_ends_when_it_is_revoked_or_its_time_is_over() {
     assert!(good.contains(id) && !listed.to_string().contains(&good));
     assert_eq!(cogn(&stage, &["keys", "revoke", id]).0, 0);
     assert_eq!(cogn(&stage, &["keys", "revoke", "000000000000"]).0, 2);
-    // A running server remembers a key for a second.
+    // A running server caches a key for a second.
     let closes = async {
         while answer(ask(&good)).await.0 != 401 {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -130,7 +130,7 @@ async fn a_key_ends_when_it_is_revoked_or_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn what_a_key_does_not_name_it_does_not_open() {
+async fn key_grants_only_listed_modules_and_models() {
     let stage = Stage::new();
     let narrow = key(&stage, &["--module", "counter"]);
     let other_model = key(&stage, &["--model", "another"]);
@@ -150,7 +150,7 @@ async fn what_a_key_does_not_name_it_does_not_open() {
     assert_eq!(answer(run("counter", &this_model)).await.0, 200);
     let (status, body) = answer(run("counter", &other_model)).await;
     assert_eq!((status, &body["error"]["code"]), (503, &json!("E4001")), "{body}");
-    // Nor by a field that only the back-end reads.
+    // Nor by a field that only the back-end parses.
     for (more, key, expected) in [
         (json!({}), &this_model, 200),
         (json!({"models": ["another"]}), &this_model, 403),
@@ -179,7 +179,7 @@ async fn what_a_key_does_not_name_it_does_not_open() {
 }
 
 #[tokio::test]
-async fn another_tenants_run_is_not_there() {
+async fn run_of_another_tenant_is_not_found() {
     let stage = Stage::new();
     let mine = key(&stage, &["--tenant", "mine"]);
     let theirs = key(&stage, &["--tenant", "theirs"]);
@@ -215,7 +215,7 @@ async fn another_tenants_run_is_not_there() {
 }
 
 #[tokio::test]
-async fn rates_and_places_of_a_key_are_its_own() {
+async fn rate_and_concurrency_limits_are_per_key() {
     let stage = Stage::new();
     let (few, one, free) = (
         key(&stage, &["--rate", "2/h"]),
@@ -251,7 +251,7 @@ async fn rates_and_places_of_a_key_are_its_own() {
 }
 
 #[tokio::test]
-async fn a_request_that_comes_again_takes_nobodys_place() {
+async fn idempotent_repeat_takes_no_run_permit() {
     let stage = Stage::new();
     let one = key(&stage, &["--concurrency", "1"]);
     let config = stage.config("[limits]\nruns_max = 1\nqueue_max = 0\n");
@@ -275,14 +275,14 @@ async fn until(response: reqwest::Response, kind: &str) -> String {
     let mut pieces = response.bytes_stream();
     let mut text = String::new();
     while !text.contains(&format!("event: {kind}\n")) {
-        let piece = pieces.next().await.expect("the stream goes on").unwrap();
+        let piece = pieces.next().await.expect("the stream continues").unwrap();
         text.push_str(&String::from_utf8_lossy(&piece));
     }
     text
 }
 
 #[tokio::test]
-async fn a_full_server_says_so_and_a_greedy_key_takes_only_its_own_turns() {
+async fn full_server_refuses_and_queue_is_fair_between_keys() {
     let stage = Stage::new();
     let (greedy, modest) = (key(&stage, &[]), key(&stage, &[]));
     let config = stage.config("[limits]\nruns_max = 1\nqueue_max = 2\nqueue_wait_ms = 600000\n");
@@ -292,7 +292,7 @@ async fn a_full_server_says_so_and_a_greedy_key_takes_only_its_own_turns() {
         request.header("accept", accept).send().await.unwrap()
     };
     let stream = "text/event-stream";
-    // One runs, two wait and say so, and the rest are sent away.
+    // One run is active, two wait and report it, and the rest are refused.
     let first = run(&greedy, stream).await;
     let (second, third) = (run(&greedy, stream).await, run(&greedy, stream).await);
     for accept in [stream, "application/json"] {
@@ -300,8 +300,8 @@ async fn a_full_server_says_so_and_a_greedy_key_takes_only_its_own_turns() {
         assert_eq!(refused.status(), 503);
         assert!(refused.headers().contains_key("retry-after"));
     }
-    // The queue is full of the other's requests: the newest of them makes room, and the next place is not
-    // for those before it either.
+    // The queue is full of the other key's requests: the newest of them is evicted, and the next permit does
+    // not go to the earlier ones either.
     let asking = run(&modest, stream).await;
     let evicted = third.text().await.unwrap();
     assert!(evicted.contains(r#""stage":"queue""#), "{evicted}");
@@ -319,12 +319,12 @@ async fn a_full_server_says_so_and_a_greedy_key_takes_only_its_own_turns() {
     tokio::select! {
         biased;
         served = until(asking, "chunk") => assert!(served.contains(r#""stage":"queue""#), "{served}"),
-        other = until(second, "chunk") => panic!("out of turn: {other}"),
+        other = until(second, "chunk") => panic!("out of order: {other}"),
     }
 }
 
 #[tokio::test]
-async fn a_ticket_opens_the_events_of_one_run_once() {
+async fn ticket_opens_events_of_one_run_once() {
     let stage = Stage::new();
     let good = key(&stage, &[]);
     let server = closed(&stage, &[&stage.talker(0)]);
@@ -351,7 +351,7 @@ async fn a_ticket_opens_the_events_of_one_run_once() {
 }
 
 #[test]
-fn an_address_that_others_can_reach_needs_authentication() {
+fn non_loopback_address_requires_authentication() {
     let stage = Stage::new();
     let mut command = stage.cogn();
     command.args(["serve", "--listen", "0.0.0.0:0", "--backend", &stage.talker(0)]);

@@ -1,11 +1,11 @@
-//! `cogn list`: what can be found, what hides what, and what is broken.
+//! `cogn list`: modules found, shadowed and broken.
 
 use serde_json::json;
 
 use crate::workspace::Workspace;
 
 #[test]
-fn every_module_is_listed_in_search_order() {
+fn modules_are_listed_in_search_order() {
     let workspace = Workspace::new();
     workspace.good("cognitive/modules/one");
     workspace.module("cognitive/modules/two", &[("module.yaml", "name: [")]);
@@ -37,7 +37,7 @@ fn every_module_is_listed_in_search_order() {
 }
 
 #[test]
-fn a_folder_that_is_named_has_to_be_there() {
+fn named_folder_must_exist() {
     let workspace = Workspace::new();
     workspace.good("cognitive/modules/one");
     let ran = workspace.run(&["list", "--modules", "modles"]);

@@ -1,11 +1,21 @@
-//! The binary from outside: arguments in; stdout, stderr and exit code out.
+//! Integration tests of the binary: arguments in; stdout, stderr and exit code out.
 
+#[cfg(test)]
+mod backend_warnings;
 #[cfg(test)]
 mod backends;
 #[cfg(test)]
 mod batch;
 #[cfg(test)]
 mod browser;
+#[cfg(test)]
+mod canonical;
+#[cfg(test)]
+mod canonical_aliases;
+#[cfg(test)]
+mod canonical_patches;
+#[cfg(test)]
+mod canonical_raw;
 #[cfg(test)]
 mod chaos;
 #[cfg(test)]
@@ -25,23 +35,11 @@ mod convert;
 #[cfg(test)]
 mod convert_media;
 #[cfg(test)]
+mod disconnect_latency;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod doctor;
-#[cfg(test)]
-mod canonical_aliases;
-#[cfg(test)]
-mod canonical;
-#[cfg(test)]
-mod canonical_patches;
-#[cfg(test)]
-mod canonical_raw;
-#[cfg(test)]
-mod openai_large_media;
-#[cfg(test)]
-mod openai_unary_disconnect;
-#[cfg(test)]
-mod openai_unary;
 #[cfg(test)]
 mod embedded;
 #[cfg(test)]
@@ -57,15 +55,13 @@ mod gate;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+mod harness;
+#[cfg(test)]
 mod info;
 #[cfg(test)]
-mod test_tools;
-#[cfg(test)]
-mod run_history;
+mod json_output_schemas;
 #[cfg(test)]
 mod keys;
-#[cfg(test)]
-mod disconnect_latency;
 #[cfg(test)]
 mod list;
 #[cfg(test)]
@@ -83,6 +79,12 @@ mod models;
 #[cfg(test)]
 mod new;
 #[cfg(test)]
+mod openai_large_media;
+#[cfg(test)]
+mod openai_unary;
+#[cfg(test)]
+mod openai_unary_disconnect;
+#[cfg(test)]
 mod programs;
 #[cfg(feature = "local")]
 #[cfg(test)]
@@ -92,13 +94,13 @@ mod recording;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
-mod backend_warnings;
-#[cfg(test)]
 mod route;
 #[cfg(test)]
 mod run;
 #[cfg(test)]
 mod run_flags;
+#[cfg(test)]
+mod run_history;
 #[cfg(test)]
 mod schemathesis;
 #[cfg(test)]
@@ -108,23 +110,21 @@ mod serve_discovery;
 #[cfg(test)]
 mod serve_hostile;
 #[cfg(test)]
-mod serve_timeouts;
-#[cfg(test)]
 mod serve_recipes;
 #[cfg(test)]
 mod serve_reload;
 #[cfg(test)]
-mod serve_websocket;
+mod serve_timeouts;
 #[cfg(test)]
 mod serve_trace;
 #[cfg(test)]
-mod json_output_schemas;
+mod serve_websocket;
+#[cfg(test)]
+mod shutdown;
 #[cfg(test)]
 mod speech;
 #[cfg(test)]
-mod harness;
-#[cfg(test)]
-mod shutdown;
+mod test_tools;
 #[cfg(test)]
 mod tokens;
 #[cfg(test)]
@@ -134,19 +134,19 @@ mod usage_relayed;
 #[cfg(test)]
 mod validate;
 #[cfg(test)]
-mod vendor_client;
-#[cfg(test)]
 mod vendor_chat;
 #[cfg(test)]
 mod vendor_choices;
 #[cfg(test)]
-mod vendor_midstream_failover;
+mod vendor_client;
 #[cfg(test)]
 mod vendor_cost;
 #[cfg(test)]
+mod vendor_disconnect;
+#[cfg(test)]
 mod vendor_errors;
 #[cfg(test)]
-mod vendor_disconnect;
+mod vendor_midstream_failover;
 #[cfg(test)]
 mod vendor_module;
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! MCP at the level of its messages: what the official clients cannot be made to send, and what they cannot
-//! see. What they do themselves is in `mcp_clients`.
+//! MCP messages that the official clients cannot be made to send, and responses they do not expose. The tests
+//! with the official clients are in `mcp_clients`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -8,10 +8,10 @@ use std::time::Duration;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-use crate::keys::key;
 use crate::harness::{REPLY, Server, Stage, data};
+use crate::keys::key;
 
-/// A host on pipes that says just what it is told to.
+/// A host on pipes with full control over its messages.
 struct Host {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -37,32 +37,32 @@ impl Host {
         }
     }
 
-    fn greeted(stage: &Stage, backends: &[&str]) -> Self {
+    fn initialized(stage: &Stage, backends: &[&str]) -> Self {
         let mut host = Self::start(stage, backends);
-        let greeting = host.ask(0, "initialize", &hello("2025-11-25", &json!({})));
+        let greeting = host.ask(0, "initialize", &initialize_params("2025-11-25", &json!({})));
         assert_eq!(greeting["result"]["serverInfo"]["name"], "cogn", "{greeting}");
         assert_eq!(greeting["result"]["protocolVersion"], "2025-11-25");
-        host.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
+        host.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
         host
     }
 
-    fn say(&mut self, line: &str) {
+    fn send(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().unwrap();
         writeln!(stdin, "{line}").unwrap();
         stdin.flush().unwrap();
     }
 
-    /// The next message; every line is one.
-    fn hear(&mut self) -> Value {
+    /// Reads the next message, one per line.
+    fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: `{line}`"))
     }
 
     fn ask(&mut self, id: u64, method: &str, params: &Value) -> Value {
-        self.say(&request(id, method, params).to_string());
+        self.send(&request(id, method, params).to_string());
         loop {
-            let message = self.hear();
+            let message = self.receive();
             if message["id"] == id {
                 return message;
             }
@@ -75,8 +75,8 @@ impl Host {
         answer["result"].clone()
     }
 
-    /// Hangs up; what was said on standard error, and how it ended.
-    fn leave(mut self) -> (Option<i32>, String) {
+    /// Closes stdin; returns the exit code and the text of stderr.
+    fn close(mut self) -> (Option<i32>, String) {
         drop(self.stdin.take());
         let mut rest = String::new();
         std::io::Read::read_to_string(&mut self.stdout, &mut rest).unwrap();
@@ -90,7 +90,7 @@ fn request(id: u64, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-fn hello(version: &str, capabilities: &Value) -> Value {
+fn initialize_params(version: &str, capabilities: &Value) -> Value {
     json!({
         "protocolVersion": version,
         "capabilities": capabilities,
@@ -99,21 +99,21 @@ fn hello(version: &str, capabilities: &Value) -> Value {
 }
 
 #[test]
-fn standard_output_carries_the_protocol_and_nothing_else() {
+fn standard_output_carries_only_the_protocol() {
     let stage = Stage::new();
-    // Something to complain about, at the start and on the way.
+    // Causes log lines, at the start and later.
     std::fs::create_dir_all(stage.path("modules/broken")).unwrap();
     std::fs::write(stage.path("modules/broken/module.yaml"), "name: [").unwrap();
-    let mut host = Host::greeted(&stage, &[&stage.talker(0)]);
+    let mut host = Host::initialized(&stage, &[&stage.talker(0)]);
     let unknown = host.ask(1, "tools/rename", &json!({}));
     assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
-    let nobody = host.ask(2, "tools/call", &json!({"name": "nobody"}));
-    assert_eq!(nobody["error"]["code"], -32602, "{nobody}");
+    let missing = host.ask(2, "tools/call", &json!({"name": "no-such-tool"}));
+    assert_eq!(missing["error"]["code"], -32602, "{missing}");
     let shapeless = host.ask(3, "tools/call", &json!({"name": 7}));
     assert_eq!(shapeless["error"]["code"], -32602, "{shapeless}");
-    // What is no message is passed over.
-    host.say("this is no message");
-    host.say("{\"jsonrpc\": \"2.0\", \"id\": 9");
+    // Invalid messages are skipped.
+    host.send("this is no message");
+    host.send("{\"jsonrpc\": \"2.0\", \"id\": 9");
     let good = host.call(4, "counter", &json!({"text": "two words"}));
     assert_eq!(good["structuredContent"]["data"], data());
     let text = good["content"][0]["text"].as_str().unwrap();
@@ -127,24 +127,24 @@ fn standard_output_carries_the_protocol_and_nothing_else() {
             .unwrap()
             .starts_with("sess_")
     );
-    let (code, log) = host.leave();
+    let (code, log) = host.close();
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("broken"), "{log}");
 }
 
 #[test]
-fn a_host_that_says_nothing_may_leave() {
+fn host_may_disconnect_before_initialize() {
     let stage = Stage::new();
-    let (code, log) = Host::start(&stage, &[&stage.talker(0)]).leave();
+    let (code, log) = Host::start(&stage, &[&stage.talker(0)]).close();
     assert_eq!(code, Some(0), "{log}");
 }
 
 #[test]
-fn a_host_chooses_among_the_back_ends_that_there_are() {
+fn host_selects_among_configured_backends() {
     let stage = Stage::new();
     let one = stage.script("one", &json!([{"reply": REPLY.replace("two words", "one")}]));
     let two = stage.script("two", &json!([{"reply": REPLY.replace("two words", "two")}]));
-    let mut host = Host::greeted(&stage, &[&one, &two]);
+    let mut host = Host::initialized(&stage, &[&one, &two]);
     for (provider, explain) in [("one", "one"), ("two", "two")] {
         let arguments = json!({"module": "counter", "input": {"text": "x"}, "provider": provider});
         let answer = host.call(1, "cognitive_run", &arguments);
@@ -162,11 +162,11 @@ fn a_host_chooses_among_the_back_ends_that_there_are() {
         assert_eq!(answer["isError"], true);
         assert_eq!(answer["structuredContent"]["error"]["code"], "E1001", "{answer}");
     }
-    host.leave();
+    host.close();
 }
 
 #[test]
-fn an_answer_to_another_question_confirms_nothing() {
+fn confirmation_of_another_call_is_refused() {
     let stage = Stage::new();
     let mut host = Host::start(&stage, &[&stage.talker(0)]);
     let meta = json!({
@@ -201,26 +201,26 @@ fn an_answer_to_another_question_confirms_nothing() {
     );
     let same = host.ask(3, "tools/call", &call("harmless", &yes));
     assert_eq!(same["result"]["structuredContent"]["ok"], true, "{same}");
-    host.leave();
+    host.close();
 }
 
 #[test]
-fn whoever_runs_the_server_may_leave_asking_to_the_host() {
+fn operator_may_disable_confirmation() {
     let stage = Stage::new();
     let arguments = json!({"text": "x"});
-    let mut host = Host::greeted(&stage, &[&stage.talker(0)]);
+    let mut host = Host::initialized(&stage, &[&stage.talker(0)]);
     let refused = host.call(1, "actor", &arguments);
     assert_eq!(refused["structuredContent"]["error"]["code"], "E4007");
-    host.leave();
+    host.close();
     stage.configure("[mcp]\nconfirm = false\n");
-    let mut host = Host::greeted(&stage, &[&stage.talker(0)]);
+    let mut host = Host::initialized(&stage, &[&stage.talker(0)]);
     let done = host.call(1, "actor", &arguments);
     assert_eq!(done["structuredContent"]["ok"], true, "{done}");
-    host.leave();
+    host.close();
 }
 
-/// A message as clients of the newest protocol send it.
-fn modern(server: &Server, method: &str, params: &Value) -> RequestBuilder {
+/// A message as clients of the newest protocol version send it.
+fn current_request(server: &Server, method: &str, params: &Value) -> RequestBuilder {
     let mut message = request(1, method, params);
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     message["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] =
@@ -248,7 +248,7 @@ async fn answer(post: RequestBuilder) -> (u16, Value) {
     let response = post.send().await.unwrap();
     let status = response.status().as_u16();
     let text = response.text().await.unwrap();
-    // Older clients get a stream of one answer.
+    // Older clients get a stream of one response.
     let body = text
         .lines()
         .filter_map(|line| line.strip_prefix("data: "))
@@ -267,16 +267,16 @@ fn tools(answer: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn keys_open_as_much_over_mcp_as_anywhere() {
+async fn keys_grant_the_same_access_over_mcp() {
     let stage = Stage::new();
     let bearer = |key: String| format!("Bearer {key}");
     let all = bearer(key(&stage, &[]));
     let reader = bearer(key(&stage, &["--scope", "read"]));
     let narrow = bearer(key(&stage, &["--module", "counter"]));
     let server = stage.serve_with(&["--require-auth"], &[&stage.talker(0)]);
-    let list = || modern(&server, "tools/list", &json!({}));
+    let list = || current_request(&server, "tools/list", &json!({}));
     let call = |tool: &str| {
-        modern(
+        current_request(
             &server,
             "tools/call",
             &json!({"name": tool, "arguments": {"text": "x"}}),
@@ -298,7 +298,7 @@ async fn keys_open_as_much_over_mcp_as_anywhere() {
     let (_, hidden) = answer(call("waiter").header("authorization", &narrow)).await;
     assert_eq!(hidden["error"]["code"], -32602, "{hidden}");
     let named = json!({"name": "cognitive_run", "arguments": {"module": "waiter"}});
-    let named = modern(&server, "tools/call", &named).header("authorization", &narrow);
+    let named = current_request(&server, "tools/call", &named).header("authorization", &narrow);
     let (_, hidden) = answer(named).await;
     assert_eq!(
         hidden["result"]["structuredContent"]["error"]["code"], "E4006",
@@ -315,10 +315,10 @@ async fn keys_open_as_much_over_mcp_as_anywhere() {
 }
 
 #[tokio::test]
-async fn pages_elsewhere_and_bodies_without_end_are_refused() {
+async fn foreign_origins_and_oversized_bodies_are_refused() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
-    let list = || modern(&server, "tools/list", &json!({}));
+    let list = || current_request(&server, "tools/list", &json!({}));
     for post in [
         list().header("origin", "https://evil.example"),
         list().header("host", "evil.example"),
@@ -335,12 +335,12 @@ async fn pages_elsewhere_and_bodies_without_end_are_refused() {
 }
 
 #[tokio::test]
-async fn a_session_belongs_to_the_one_who_opened_it() {
+async fn session_belongs_to_its_creator() {
     let stage = Stage::new();
     let bearer = |key: String| format!("Bearer {key}");
     let (mine, yours) = (bearer(key(&stage, &[])), bearer(key(&stage, &[])));
     let server = stage.serve_with(&["--require-auth"], &[&stage.talker(0)]);
-    let greeting = request(0, "initialize", &hello("2025-06-18", &json!({})));
+    let greeting = request(0, "initialize", &initialize_params("2025-06-18", &json!({})));
     let opened = posted(&server, &greeting).header("authorization", &mine);
     let opened = opened.send().await.unwrap();
     assert_eq!(opened.status(), 200);
@@ -372,7 +372,7 @@ async fn a_session_belongs_to_the_one_who_opened_it() {
 }
 
 #[tokio::test]
-async fn a_call_whose_caller_hangs_up_is_ended() {
+async fn disconnect_cancels_the_call() {
     let stage = Stage::new();
     let slow = stage.script(
         "slow",
@@ -380,7 +380,10 @@ async fn a_call_whose_caller_hangs_up_is_ended() {
     );
     let server = stage.serve(&[&slow]);
     let params = json!({"name": "counter", "arguments": {"text": "x"}, "_meta": {"progressToken": "p"}});
-    let mut response = modern(&server, "tools/call", &params).send().await.unwrap();
+    let mut response = current_request(&server, "tools/call", &params)
+        .send()
+        .await
+        .unwrap();
     let first = response.chunk().await.unwrap().unwrap();
     assert!(
         String::from_utf8_lossy(&first).contains("notifications/progress"),
@@ -412,11 +415,11 @@ async fn a_call_whose_caller_hangs_up_is_ended() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_does_not_wait_for_hosts_that_listen() {
+async fn shutdown_does_not_wait_for_listening_hosts() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let listen = json!({"notifications": {"toolsListChanged": true}});
-    let mut listening = modern(&server, "subscriptions/listen", &listen)
+    let mut listening = current_request(&server, "subscriptions/listen", &listen)
         .send()
         .await
         .unwrap();

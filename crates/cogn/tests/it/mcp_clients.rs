@@ -1,15 +1,15 @@
-//! The official clients of MCP, unpatched, against the binary that was just built: Python and Node.js, each
-//! over pipes and over HTTP, and the inspector. What they do stands in `tests/mcp`.
+//! The official MCP clients, unmodified, against the binary that was just built: Python and Node.js, each
+//! over pipes and over HTTP, and the inspector. The client programs are in `tests/mcp`.
 
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::test_tools::{fixture, node, python, succeed};
-use crate::keys::key;
 use crate::harness::{REPLY, Stage};
+use crate::keys::key;
+use crate::test_tools::{fixture, node, python, succeed};
 
-/// A stage with one place for runs, and a back-end that is slow where the input says so.
+/// A stage with one run permit, and a back-end that is slow for certain inputs.
 fn stage() -> (Stage, String) {
     let stage = Stage::new();
     stage.module("code-reviewer", "deny", "both");
@@ -41,7 +41,7 @@ fn python_client(stage: &Stage) -> Command {
     client
 }
 
-/// A script finds packages beside itself only.
+/// Node.js resolves packages only next to the script.
 fn node_client() -> Command {
     let folder = node("mcp-node", "mcp");
     let script = folder.join("client.mjs");
@@ -52,24 +52,24 @@ fn node_client() -> Command {
 }
 
 #[test]
-fn the_python_client_over_pipes() {
+fn python_client_over_pipes() {
     let (stage, script) = stage();
     let mut client = python_client(&stage);
     piped(&mut client, &stage, &script);
-    let said = succeed(&mut client);
-    assert_eq!(said.matches("withdrawn").count(), 2, "{said}");
+    let printed = succeed(&mut client);
+    assert_eq!(printed.matches("withdrawn").count(), 2, "{printed}");
 }
 
 #[test]
-fn the_python_client_over_http_with_a_key() {
+fn python_client_over_http_with_key() {
     let (stage, script) = stage();
     let key = key(&stage, &[]);
     let server = stage.serve_with(&["--require-auth"], &[&script]);
     let mut client = python_client(&stage);
     client.args(["http", &format!("{}/mcp", server.url), &key]);
-    let said = succeed(&mut client);
-    assert_eq!(said.matches("withdrawn").count(), 2, "{said}");
-    // Without the key it gets nowhere.
+    let printed = succeed(&mut client);
+    assert_eq!(printed.matches("withdrawn").count(), 2, "{printed}");
+    // Without the key it is refused.
     let mut client = python_client(&stage);
     client.args(["http", &format!("{}/mcp", server.url)]);
     let output = client.output().unwrap();
@@ -77,7 +77,7 @@ fn the_python_client_over_http_with_a_key() {
 }
 
 #[test]
-fn the_node_client_over_pipes_and_http() {
+fn node_client_over_pipes_and_http() {
     let (stage, script) = stage();
     let mut client = node_client();
     piped(&mut client, &stage, &script);
@@ -88,7 +88,7 @@ fn the_node_client_over_pipes_and_http() {
 }
 
 #[test]
-fn the_inspector_finds_nothing_wrong_with_the_tools_and_calls_one() {
+fn inspector_accepts_the_tools_and_calls_one() {
     let (stage, script) = stage();
     let home = tempfile::tempdir().unwrap();
     let inspect = |target: &[&str], more: &[&str]| -> Value {
@@ -100,8 +100,8 @@ fn the_inspector_finds_nothing_wrong_with_the_tools_and_calls_one() {
             .args(more)
             .env("HOME", home.path())
             .current_dir(stage.path(""));
-        let said = succeed(&mut inspector);
-        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+        let printed = succeed(&mut inspector);
+        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"))
     };
     let server = stage.serve(&[&script]);
     let url = format!("{}/mcp", server.url);

@@ -1,5 +1,5 @@
-//! Media of a run, from outside: what reaches a back-end is clean and in the vendor's form, and what must
-//! not reach one does not.
+//! Media of a run, tested with the binary: what reaches a back-end is sanitised and in the vendor's form;
+//! refused media is not sent.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use ir::media::Base64;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::http::{ScriptedResponse, MockServer};
+use testkit::http::{MockServer, ScriptedResponse};
 use testkit::tools;
 
 use crate::examples::root;
@@ -16,7 +16,7 @@ use crate::harness::binary;
 
 const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"a test card"},"data":{"rationale":"colours","analysis":{"description":"a test card"}}}"#;
 
-/// A vendor that answers every chat with [`REPLY`].
+/// A mock vendor that answers every chat with [`REPLY`].
 fn vendor() -> MockServer {
     let piece = json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [
         {"index": 0, "delta": {"role": "assistant", "content": REPLY}, "finish_reason": null}
@@ -33,7 +33,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// Back-ends of these kinds at these addresses, the first before the second.
+    /// Back-ends of these kinds at these addresses, in order of priority.
     fn new(backends: &[(&str, &MockServer, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut config = String::new();
@@ -71,7 +71,7 @@ impl Desk {
         path
     }
 
-    /// A photo that says where it was taken, by whom and which way up it is.
+    /// A photo with metadata: location, author and orientation.
     fn photo(&self) -> String {
         tools::require(&[("ffmpeg", "ffmpeg"), ("exiftool", "libimage-exiftool-perl")]);
         let path = self.path("photo.jpg");
@@ -116,12 +116,12 @@ const SEES: &str = "\"supports_stream\", \"supports_image_input\"";
 
 fn tells_of_its_maker(bytes: &[u8], at: &Path) -> bool {
     fs::write(at, bytes).unwrap();
-    let said = tools::run("exiftool", &["-GPSLatitude", "-Artist", at.to_str().unwrap()]);
-    !said.trim().is_empty()
+    let metadata = tools::run("exiftool", &["-GPSLatitude", "-Artist", at.to_str().unwrap()]);
+    !metadata.trim().is_empty()
 }
 
 #[test]
-fn a_clean_picture_arrives_in_the_vendors_form() {
+fn sanitised_image_is_sent_in_vendor_form() {
     for kind in ["openai", "anthropic"] {
         let vendor = vendor();
         let desk = Desk::new(&[(kind, &vendor, SEES)]);
@@ -150,7 +150,7 @@ fn a_clean_picture_arrives_in_the_vendors_form() {
                 Some((place, String::from(data)))
             })
             .unwrap_or_else(|| panic!("{body}"));
-        // Where the prompt has its mark: behind its first words, before its last.
+        // At the placeholder of the prompt: after its first words, before its last.
         assert!(place > 0 && place + 1 < parts.len(), "{body}");
         assert!(!asked[0].text().contains("MEDIA_INPUTS") && !asked[0].text().contains("photo.jpg"));
         let bytes = Base64::from_text(data).decode().unwrap();
@@ -162,7 +162,7 @@ fn a_clean_picture_arrives_in_the_vendors_form() {
 }
 
 #[test]
-fn the_envelope_says_what_was_looked_at() {
+fn envelope_reports_inspected_media() {
     let vendor = vendor();
     let desk = Desk::new(&[("openai", &vendor, SEES)]);
     let output = desk.run(&["--set", "prompt=what?", "--image", &desk.photo()]);
@@ -181,7 +181,7 @@ fn the_envelope_says_what_was_looked_at() {
             .unwrap()
             .contains(&json!("exif"))
     );
-    // In a stream, its progress comes before the first call's.
+    // In a stream, media progress precedes the progress of the first call.
     let output = desk.run(&["--stream", "--set", "prompt=what?", "--image", &desk.photo()]);
     let lines: Vec<Value> = String::from_utf8_lossy(&output.stdout)
         .lines()
@@ -200,10 +200,11 @@ fn the_envelope_says_what_was_looked_at() {
     );
 }
 
-/// The second back-end gets the bytes that the first one got: nothing is read or fetched again.
+/// The second back-end gets the same bytes as the first: nothing is read or fetched again.
 #[test]
-fn failover_carries_the_same_bytes() {
-    let broken = MockServer::with_responses(ScriptedResponse::response("500 Internal Server Error", &[], "no"));
+fn failover_sends_the_same_bytes() {
+    let broken =
+        MockServer::with_responses(ScriptedResponse::response("500 Internal Server Error", &[], "no"));
     let good = vendor();
     let desk = Desk::new(&[("openai", &broken, SEES), ("openai", &good, SEES)]);
     let output = desk.run(&["--set", "prompt=what?", "--image", &desk.photo()]);
@@ -214,7 +215,7 @@ fn failover_carries_the_same_bytes() {
 }
 
 #[test]
-fn media_that_nobody_takes_is_sent_to_nobody() {
+fn media_unsupported_by_all_backends_is_not_sent() {
     let vendor = vendor();
     let desk = Desk::new(&[("openai", &vendor, "\"supports_stream\"")]);
     let output = desk.run(&["--set", "prompt=what?", "--image", &desk.photo()]);
@@ -227,7 +228,7 @@ fn media_that_nobody_takes_is_sent_to_nobody() {
 }
 
 #[test]
-fn what_must_not_be_read_or_fetched_is_not() {
+fn forbidden_paths_and_urls_are_not_read() {
     let vendor = vendor();
     let desk = Desk::new(&[("openai", &vendor, SEES)]);
     let here = vendor.url("/secret.png");
@@ -261,7 +262,7 @@ fn what_must_not_be_read_or_fetched_is_not() {
         );
     }
     assert!(vendor.received().is_empty());
-    // A file of the module's own, and one of the working folder, are read.
+    // A file of the module and one of the working folder are read.
     for path in ["assets/sunset.png", "photo.jpg"] {
         desk.photo();
         let output = desk.run(&[&desk.input(&json!({"type": "file", "path": path}))]);
@@ -270,7 +271,7 @@ fn what_must_not_be_read_or_fetched_is_not() {
 }
 
 #[test]
-fn fetching_can_be_turned_off() {
+fn fetching_can_be_disabled() {
     let vendor = vendor();
     let desk = Desk::new(&[("openai", &vendor, SEES)]);
     let config = desk.path("cogn.toml");
@@ -283,16 +284,17 @@ fn fetching_can_be_turned_off() {
     assert_eq!(envelope(&output)["error"]["details"]["reason"], "fetch_disabled");
 }
 
-/// A picture from a server of one's own network, which the configuration opens: fetched once, whoever is asked
-/// and however often.
+/// An image on a private host that the configuration allows: fetched once, for any number of back-ends and
+/// attempts.
 #[test]
-fn a_picture_is_fetched_once_for_all_who_are_asked() {
+fn image_is_fetched_once_for_all_backends() {
     let picture = fs::read(root().join("examples/modules/image-analyzer/assets/sunset.png")).unwrap();
     let web = MockServer::with_responder(move |_, asked| match asked.path() {
         "/sunset.png?token=1" => ScriptedResponse::good("image/png", &picture),
         _ => ScriptedResponse::response("404 Not Found", &[], ""),
     });
-    let broken = MockServer::with_responses(ScriptedResponse::response("500 Internal Server Error", &[], "{}"));
+    let broken =
+        MockServer::with_responses(ScriptedResponse::response("500 Internal Server Error", &[], "{}"));
     let good = vendor();
     let desk = Desk::new(&[("openai", &broken, SEES), ("openai", &good, SEES)]);
     let item = json!({"type": "url", "url": web.url("/sunset.png?token=1")});
@@ -312,7 +314,7 @@ fn a_picture_is_fetched_once_for_all_who_are_asked() {
     assert_eq!(web.received().len(), 1, "{output:?}");
     assert!(
         !broken.received().is_empty() && !good.received().is_empty(),
-        "both were asked"
+        "both were called"
     );
     for asked in [&broken.received()[0], &good.received()[0]] {
         let body = asked.text();

@@ -1,5 +1,5 @@
-//! Media that is too large to be held: it goes from a file to the back-end piece by piece, as often as it is
-//! asked for, and nothing of it stays behind.
+//! Media too large for memory: it is streamed from a file to the back-end once per attempt, and no file
+//! remains.
 
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use ir::media::Base64;
 use tempfile::TempDir;
-use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
+use testkit::http::{MockServer, ReceivedRequest, ScriptedResponse};
 
 use crate::examples::root;
 use crate::harness::binary;
 
 const MIB: usize = 1024 * 1024;
 
-/// Sound of so many bytes that no two pieces are alike.
+/// Non-repeating audio of this many bytes.
 fn wav(bytes: usize) -> Vec<u8> {
     let mut sound = Vec::with_capacity(bytes + 44);
     let size = |bytes: usize| u32::try_from(bytes).unwrap().to_le_bytes();
@@ -82,7 +82,7 @@ fn sound_in(asked: &ReceivedRequest) -> Vec<u8> {
     Base64::from_text(text).decode().unwrap()
 }
 
-/// The most memory that a process has had, in bytes.
+/// Peak memory of a process in bytes.
 fn peak_of(process: u32) -> usize {
     let status = fs::read_to_string(Path::new("/proc").join(process.to_string()).join("status")).unwrap();
     let line = status
@@ -92,7 +92,7 @@ fn peak_of(process: u32) -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-/// Runs a module on sound whose first call fails, and says how much memory that took at most.
+/// Runs a module on audio whose first call fails, and returns the peak memory.
 fn peak_with(bytes: usize) -> usize {
     let sound = Arc::new(wav(bytes));
     let process = Arc::new(OnceLock::<u32>::new());
@@ -100,7 +100,7 @@ fn peak_with(bytes: usize) -> usize {
     let (seen, looked, expected) = (process.clone(), peak.clone(), sound.clone());
     let upstream = MockServer::with_responder(move |count, asked| {
         let length: usize = asked.header("content-length").unwrap().parse().unwrap();
-        assert_eq!(length, asked.body.len(), "its length is told");
+        assert_eq!(length, asked.body.len(), "the length is declared");
         assert!(sound_in(asked) == *expected, "call {count} has the sound");
         *looked.lock().unwrap() = peak_of(*seen.wait());
         match count {
@@ -114,12 +114,12 @@ fn peak_with(bytes: usize) -> usize {
     child.wait().unwrap();
     assert_eq!(upstream.received().len(), 2, "it was asked again");
     let peak = *peak.lock().unwrap();
-    assert!(peak > 0, "nobody looked");
+    assert!(peak > 0, "no memory sample was taken");
     peak
 }
 
 #[test]
-fn however_large_media_is_a_piece_of_it_is_in_memory() {
+fn memory_is_independent_of_media_size() {
     let (small, large) = (peak_with(MIB), peak_with(24 * MIB));
     let more = large.saturating_sub(small);
     assert!(
@@ -129,7 +129,7 @@ fn however_large_media_is_a_piece_of_it_is_in_memory() {
 }
 
 #[test]
-fn nothing_of_it_has_a_name_while_the_run_lasts_or_stays_when_it_is_killed() {
+fn spill_file_is_anonymous_and_gone_after_kill() {
     let upstream = MockServer::with_responses(ScriptedResponse::nothing().after(Duration::from_secs(600)));
     let place = Place::new(&upstream, &wav(MIB));
     let mut child = place.start();

@@ -1,4 +1,4 @@
-//! `cogn migrate` on real folders: what is written, what is kept, what is said.
+//! `cogn migrate` on real folders: written files, backups and output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -89,7 +89,7 @@ impl Ran {
     }
 }
 
-/// Everything below a folder: bytes and times.
+/// Every file below a folder: bytes and times.
 fn contents(root: &Path) -> BTreeMap<PathBuf, (Option<Vec<u8>>, SystemTime)> {
     let mut all = BTreeMap::new();
     let mut open = vec![root.to_path_buf()];
@@ -105,7 +105,7 @@ fn contents(root: &Path) -> BTreeMap<PathBuf, (Option<Vec<u8>>, SystemTime)> {
 }
 
 #[test]
-fn a_module_is_migrated_and_the_old_one_kept() {
+fn module_is_migrated_with_backup() {
     let place = Place::new();
     let path = place.v1("planner");
     let ran = place.run(&["migrate", "planner"]);
@@ -141,7 +141,7 @@ fn a_module_is_migrated_and_the_old_one_kept() {
 }
 
 #[test]
-fn a_backup_is_not_a_module() {
+fn backup_is_not_a_module() {
     let place = Place::new();
     place.v1("planner");
     place.run(&["migrate", "planner"]);
@@ -150,7 +150,7 @@ fn a_backup_is_not_a_module() {
 }
 
 #[test]
-fn a_dry_run_shows_a_diff_and_touches_nothing() {
+fn dry_run_shows_diff_and_writes_nothing() {
     let place = Place::new();
     place.v1("planner");
     let before = contents(place.root.path());
@@ -217,7 +217,7 @@ fn apply(folder: &Path, diff: &str) {
 }
 
 #[test]
-fn the_diff_is_what_the_migration_does() {
+fn diff_equals_the_migration() {
     let place = Place::new();
     let path = place.v1("planner");
     let ran = place.run(&["migrate", "planner", "-n", "-q"]);
@@ -236,7 +236,7 @@ fn the_diff_is_what_the_migration_does() {
 }
 
 #[test]
-fn without_a_backup_the_old_folder_goes() {
+fn without_backup_the_old_folder_is_removed() {
     let place = Place::new();
     place.v1("planner");
     let ran = place.run(&["migrate", "planner", "--no-backup", "--json"]);
@@ -249,7 +249,7 @@ fn without_a_backup_the_old_folder_goes() {
 }
 
 #[test]
-fn one_that_fails_does_not_keep_the_others_back() {
+fn failing_module_does_not_stop_the_others() {
     let place = Place::new();
     place.v1("alpha");
     let broken = place.v1("broken");
@@ -278,7 +278,7 @@ fn one_that_fails_does_not_keep_the_others_back() {
 }
 
 #[test]
-fn what_a_person_must_decide_is_said_and_counts() {
+fn manual_decisions_are_reported_and_counted() {
     let place = Place::new();
     let path = place.v1("planner");
     let closed = r#"{"input": {"type": "object"}, "output": {"oneOf": [{"type": "object", "additionalProperties": false}]}}"#;
@@ -293,7 +293,7 @@ fn what_a_person_must_decide_is_said_and_counts() {
 }
 
 #[test]
-fn a_newer_module_stays_what_it_is() {
+fn newer_module_is_unchanged() {
     let place = Place::new();
     place.v1("planner");
     assert_eq!(
@@ -308,7 +308,7 @@ fn a_newer_module_stays_what_it_is() {
 }
 
 #[test]
-fn the_module_one_stands_in_can_be_migrated() {
+fn module_in_current_folder_can_be_migrated() {
     let place = Place::new();
     let path = place.v1("planner");
     let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
@@ -326,7 +326,7 @@ fn the_module_one_stands_in_can_be_migrated() {
 
 #[cfg(unix)]
 #[test]
-fn a_linked_module_is_migrated_where_it_really_is() {
+fn linked_module_is_migrated_at_its_target() {
     let place = Place::new();
     let real = place.root.path().join("elsewhere");
     fs::rename(place.v1("planner"), &real).unwrap();
@@ -342,17 +342,17 @@ fn a_linked_module_is_migrated_where_it_really_is() {
     assert_eq!(
         place.names(),
         ["planner"],
-        "the backup stands beside the real folder"
+        "the backup is next to the real folder"
     );
 }
 
 #[test]
-fn usage_and_io_are_exit_code_2() {
+fn usage_and_io_errors_exit_with_2() {
     let place = Place::new();
     place.v1("planner");
     for args in [
         &["migrate"][..],
-        &["migrate", "nobody"],
+        &["migrate", "no-such-module"],
         &["migrate", "planner", "--to", "2.1"],
         &["migrate", "planner", "--all"],
     ] {
@@ -362,10 +362,11 @@ fn usage_and_io_are_exit_code_2() {
 }
 
 #[test]
-fn an_interrupted_migration_is_finished_or_undone_by_the_next() {
+fn interrupted_migration_is_completed_or_undone_by_the_next() {
     let place = Place::new();
     let path = place.v1("planner");
-    // As a crash leaves it where names cannot be exchanged: the old one gone, the new one not yet there.
+    // State after a crash on a file system without atomic exchange: the old folder is gone, the new one is
+    // not yet in place.
     fs::rename(&path, place.modules().join("planner_backup_20260102T030405Z")).unwrap();
     place.v1("other");
     let ready = place.modules().join(".planner.cogn-ready.20260102T030405Z.7");
@@ -384,10 +385,10 @@ fn an_interrupted_migration_is_finished_or_undone_by_the_next() {
     );
 }
 
-/// Killed for real, at whatever moment: the module's path always holds a whole module.
+/// Killed at a random moment: the module's path always contains a complete module.
 #[cfg(unix)]
 #[test]
-fn a_killed_migration_leaves_a_whole_module() {
+fn killed_migration_leaves_a_complete_module() {
     let place = Place::new();
     let path = place.v1("planner");
     for number in 0..300 {

@@ -1,5 +1,5 @@
-//! `cogn models`: weights come whole, with the right digest, or not at all. The weights here are eight bytes
-//! of GGUF and a tail; real ones are tried in `embedded`.
+//! `cogn models`: weights are stored complete with the right digest, or not at all. The weights here are
+//! eight bytes of GGUF and a tail; `embedded` uses real ones.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -39,7 +39,7 @@ fn weights() -> Vec<u8> {
 
 const DIGEST_OF_WEIGHTS: &str = "2a0d1ed30bbcd4a58aa4bb3fbd1ce8ab7b1e5c36b3c0f1a0a2c1b8b9f3f0d7e4";
 
-/// Serves `bytes`. The first answers break off after `cut` bytes each; ranges are honoured or not.
+/// Serves `bytes`. The first responses end after `cut` bytes each; range requests are supported or not.
 struct Server {
     address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
@@ -92,7 +92,7 @@ fn answer(stream: &mut TcpStream, bytes: &[u8], from: Option<usize>, cut: Option
     };
     let length = rest.len();
     let sent = &rest[..cut.unwrap_or(length).min(length)];
-    // The caller may be gone by then.
+    // The client may have disconnected by then.
     write!(
         stream,
         "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
@@ -102,7 +102,7 @@ fn answer(stream: &mut TcpStream, bytes: &[u8], from: Option<usize>, cut: Option
 }
 
 #[test]
-fn a_broken_download_is_taken_up_where_it_ended() {
+fn interrupted_download_is_resumed() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = serve(weights(), Some(300_000), true);
     let url = format!("http://{}/Tiny.gguf?x=1", server.address);
@@ -121,7 +121,7 @@ fn a_broken_download_is_taken_up_where_it_ended() {
         heads[2].to_lowercase().contains("range: bytes=600000-"),
         "{heads:?}"
     );
-    // Nothing but the weights and their note is left.
+    // Only the weights and their metadata file are left.
     let mut left: Vec<_> = fs::read_dir(folder.path().join("models"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
@@ -131,7 +131,7 @@ fn a_broken_download_is_taken_up_where_it_ended() {
 }
 
 #[test]
-fn a_server_without_ranges_starts_again_from_the_beginning() {
+fn download_without_ranges_restarts() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir_all(folder.path().join("models")).expect("a folder");
     fs::write(folder.path().join("models/tiny.partial"), b"something else").expect("written");
@@ -145,7 +145,7 @@ fn a_server_without_ranges_starts_again_from_the_beginning() {
 }
 
 #[test]
-fn a_wrong_digest_leaves_nothing_behind() {
+fn wrong_digest_leaves_no_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = serve(weights(), None, true);
     let url = format!("http://{}/tiny.gguf", server.address);
@@ -165,7 +165,7 @@ fn a_wrong_digest_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_is_no_gguf_is_refused() {
+fn non_gguf_file_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = serve(b"<html>sign in first</html>".to_vec(), None, true);
     let url = format!("http://{}/tiny.gguf", server.address);
@@ -182,7 +182,7 @@ fn what_is_no_gguf_is_refused() {
 }
 
 #[test]
-fn plain_http_to_elsewhere_is_refused() {
+fn plain_http_to_remote_host_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = cogn(folder.path(), &["models", "pull", "http://example.com/x.gguf"]);
     assert_eq!(output.status.code(), Some(2));
@@ -190,7 +190,7 @@ fn plain_http_to_elsewhere_is_refused() {
 }
 
 #[test]
-fn a_file_is_pulled_listed_and_removed() {
+fn file_is_pulled_listed_and_removed() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("Mine.gguf"), weights()).expect("written");
     let pulled = json(&cogn(folder.path(), &["models", "pull", "Mine.gguf", "--json"]));
@@ -219,7 +219,7 @@ fn a_file_is_pulled_listed_and_removed() {
 }
 
 #[test]
-fn names_lead_nowhere_else() {
+fn names_cannot_escape_the_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("x.gguf"), weights()).expect("written");
     for name in ["../x", "a/b", "", ".hidden", "ä"] {
@@ -235,7 +235,7 @@ fn names_lead_nowhere_else() {
 }
 
 #[test]
-fn two_pulls_of_one_model_do_not_meet() {
+fn concurrent_pulls_of_one_model_do_not_conflict() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir_all(folder.path().join("models")).expect("a folder");
     fs::write(folder.path().join("x.gguf"), weights()).expect("written");

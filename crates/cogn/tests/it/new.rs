@@ -1,4 +1,4 @@
-//! `cogn new`: what it makes, and what it refuses to make.
+//! `cogn new`: created modules and refused arguments.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn run(folder: &Path, args: &[&str]) -> Ran {
 }
 
 #[test]
-fn a_new_module_is_found_and_needs_nothing() {
+fn new_module_is_found_and_valid() {
     let folder = tempfile::tempdir().unwrap();
     for tier in ["exec", "decision", "exploration"] {
         for (format, input) in [
@@ -53,7 +53,7 @@ fn a_new_module_is_found_and_needs_nothing() {
 }
 
 #[test]
-fn json_says_what_was_written() {
+fn json_lists_written_files() {
     let folder = tempfile::tempdir().unwrap();
     let ran = run(folder.path(), &["new", "sorter", "--dir", "here", "--json"]);
     let made: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -86,7 +86,7 @@ fn nothing_is_overwritten() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_a_way_out() {
+fn invalid_arguments_are_refused_with_a_fix() {
     let folder = tempfile::tempdir().unwrap();
     let long = "x".repeat(201);
     for (args, hint) in [

@@ -1,5 +1,5 @@
-//! Pictures and sound of many megabytes through `cogn serve`: whatever form a client asks for, it gets every
-//! byte, and the server holds no more than pieces of them.
+//! Images and audio of many megabytes through `cogn serve`: in every response form the client receives every
+//! byte, and the server holds only chunks in memory.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use ir::media::Base64;
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, MockServer};
+use testkit::http::{MockServer, ScriptedResponse};
 
-use crate::openai_unary::{ALL, back_end, form, json_of, wav};
 use crate::harness::{Server, Stage};
+use crate::openai_unary::{ALL, back_end, form, json_of, wav};
 
 const MIB: usize = 1024 * 1024;
 const LARGE: usize = 40 * MIB;
 
-/// Bytes of which no two pieces are alike, behind the first ones of a format.
+/// Non-repeating bytes after the header of a format.
 fn noise(head: &[u8], length: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let tail = (0..length).map(|_| {
@@ -34,7 +34,7 @@ fn sound(length: usize) -> Vec<u8> {
     noise(b"OggS", length)
 }
 
-/// A vendor whose first answer of each kind is small.
+/// A mock server whose first response of each kind is small.
 fn vendor() -> MockServer {
     let picture_of = |length| {
         let text = Base64::from_bytes(&picture(length))
@@ -65,7 +65,7 @@ fn serve(stage: &Stage, upstream: &MockServer, media: &str) -> Server {
         back_end("vendor", &upstream.url(""), &format!("operations = {ALL}"))
     );
     let mut command = stage.serving(&["--config", &stage.config(&config)], &[]);
-    // What the allocator keeps of memory that was given back is chance, and not what is measured.
+    // Memory that the allocator retains after it was freed varies; it is not measured here.
     command.env("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0");
     Server::spawn(command)
 }
@@ -76,7 +76,7 @@ fn status_bytes(server: &Server, field: &str) -> usize {
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }
 
-/// Files of the spool that the server has open.
+/// Files of the spill store that the server has open.
 fn spooled(stage: &Stage, server: &Server) -> usize {
     let spool = stage.path("spool").canonicalize().unwrap();
     let open = fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
@@ -94,14 +94,14 @@ async fn nothing_is_kept(stage: &Stage, server: &Server) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("media lies there that nobody wants");
+    panic!("unused media remains in the spill store");
 }
 
 fn decoded(text: &Value) -> Vec<u8> {
     Base64::from_text(text.as_str().unwrap()).decode().unwrap()
 }
 
-/// Every form in which a client can ask for a picture and for sound; `word` says how large.
+/// Every response form of images and audio; `word` selects the size.
 async fn ask_for_all(server: &Server, word: &str, length: usize) {
     let (picture, sound) = (picture(length), sound(length));
     let post = async |path: &str, body: Value| {
@@ -136,7 +136,7 @@ async fn ask_for_all(server: &Server, word: &str, length: usize) {
     );
     assert!(decoded(&image["data"]) == picture, "{word}");
     let raw = answer["raw"]["data"][0]["b64_json"].as_str().unwrap();
-    assert!(raw.len() < 2_000, "what the provider said holds no large picture");
+    assert!(raw.len() < 2_000, "the raw response contains no large image");
     let named = answer["adaptations"]
         .as_array()
         .is_some_and(|all| all[0]["pointer"] == "/extra/raw");
@@ -153,10 +153,10 @@ async fn ask_for_all(server: &Server, word: &str, length: usize) {
 }
 
 #[tokio::test]
-async fn large_pictures_and_sounds_pass_through_without_being_held() {
+async fn large_images_and_audio_are_streamed_through() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "");
-    // The first ones show what a server keeps that has answered such questions at all.
+    // The first requests measure the baseline of a server that has answered such requests.
     ask_for_all(&server, "small", 1_000).await;
     let (kept, peak) = (status_bytes(&server, "RssAnon:"), status_bytes(&server, "VmHWM:"));
     ask_for_all(&server, "large", LARGE).await;
@@ -167,13 +167,13 @@ async fn large_pictures_and_sounds_pass_through_without_being_held() {
         "nothing has a name"
     );
     let more = status_bytes(&server, "RssAnon:").saturating_sub(kept);
-    assert!(more < 4 * MIB, "{more} bytes more are kept");
+    assert!(more < 4 * MIB, "{more} bytes more are retained");
     let more = status_bytes(&server, "VmHWM:").saturating_sub(peak);
     assert!(more < 8 * MIB, "{more} bytes more at the peak");
 }
 
 #[tokio::test]
-async fn a_full_store_says_so_and_has_room_again() {
+async fn full_spill_store_is_reported_and_recovers() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "store_max = 10000000");
     for (path, body) in [
@@ -214,7 +214,7 @@ async fn a_full_store_says_so_and_has_room_again() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_in_the_middle_leaves_nothing_behind() {
+async fn disconnect_in_the_middle_leaves_no_spill_files() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "");
     for (path, body) in [

@@ -1,15 +1,15 @@
-//! Embeddings, pictures, transcripts and speech through `cogn serve`, as OpenAI's clients ask for them, in front
-//! of servers that answer as vendors do.
+//! Embeddings, images, transcriptions and speech through `cogn serve`, requested as OpenAI's clients do, with
+//! mock vendor servers as back-ends.
 
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
+use testkit::http::{MockServer, ReceivedRequest, ScriptedResponse};
 
-use crate::serve_recipes::play;
 use crate::harness::{Server, Stage};
+use crate::serve_recipes::play;
 
 const PICTURE: &[u8] = include_bytes!("../../../../examples/modules/image-analyzer/assets/sunset.png");
 
-/// So many seconds of silence.
+/// Silence of this many seconds.
 pub(crate) fn wav(seconds: u32) -> Vec<u8> {
     let samples = vec![0_u8; 16_000 * seconds as usize];
     let mut bytes = Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn transcript() -> Value {
     })
 }
 
-/// A vendor's server for every operation.
+/// A mock vendor server for every operation.
 pub(crate) fn vendor() -> MockServer {
     MockServer::with_responder(|_, asked| match asked.path() {
         "/v1/embeddings" => {
@@ -92,7 +92,7 @@ async fn post(server: &Server, path: &str, body: &Value) -> (u16, Value) {
     (response.status().as_u16(), json_of(response).await)
 }
 
-/// A form, as a client writes it: files first, each with the name of its field.
+/// A multipart form as clients send it: files first, each with its field name.
 pub(crate) fn form(
     request: reqwest::RequestBuilder,
     files: &[(&str, &[u8])],
@@ -122,7 +122,7 @@ fn last(upstream: &MockServer) -> ReceivedRequest {
 }
 
 #[tokio::test]
-async fn vectors_come_in_the_form_that_was_asked_for() {
+async fn vectors_are_returned_in_requested_format() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "");
     let body = json!({"model": "m", "input": ["a", "b"]});
@@ -137,9 +137,9 @@ async fn vectors_come_in_the_form_that_was_asked_for() {
     assert_eq!(response.headers()["x-cogn-attempts"], "1");
     assert!(response.headers().contains_key("x-cogn-run"));
     let answer = json_of(response).await;
-    assert_eq!(answer, vectors(2), "as the vendor said it");
+    assert_eq!(answer, vectors(2), "as the vendor returned it");
 
-    // The vendor answers with numbers whatever it is asked for; the client gets what it wants.
+    // The vendor returns numbers for any requested format; the gateway converts them.
     let (_, answer) = post(
         &server,
         "/v1/embeddings",
@@ -155,7 +155,7 @@ async fn vectors_come_in_the_form_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn lists_of_tokens_go_only_where_they_are_understood() {
+async fn token_lists_are_sent_only_where_supported() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "");
     let body = json!({"model": "m", "input": [[1, 2, 3]]});
@@ -171,7 +171,7 @@ async fn lists_of_tokens_go_only_where_they_are_understood() {
 }
 
 #[tokio::test]
-async fn a_back_end_that_takes_one_text_at_a_time_is_asked_so() {
+async fn batch_is_split_for_backend_without_batch_support() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "lacks = [\"supports_batch\"]");
     let body = json!({"model": "m", "input": ["a", "b", "c"]});
@@ -184,7 +184,7 @@ async fn a_back_end_that_takes_one_text_at_a_time_is_asked_so() {
 }
 
 #[tokio::test]
-async fn pictures_are_drawn_and_edited() {
+async fn images_are_generated_and_edited() {
     let (stage, upstream) = (Stage::new(), vendor());
     let features = "features = [\"supports_image_input\", \"supports_mask\"]";
     let server = serve(&stage, &upstream, features);
@@ -218,9 +218,9 @@ async fn transcribe(server: &Server, sound: &[u8], fields: &[(&str, &str)]) -> r
     form(request, &[("file", sound)], fields).send().await.unwrap()
 }
 
-/// Who asks for bytes gets bytes or is told why not: an address of this machine is never fetched.
+/// A request for bytes gets bytes or an error with the reason: an address of this machine is never fetched.
 #[tokio::test]
-async fn pictures_come_in_the_form_that_was_asked_for() {
+async fn images_are_returned_in_requested_format() {
     let stage = Stage::new();
     let upstream = MockServer::with_responses(json_answer(
         &json!({"created": 1, "data": [{"url": "http://127.0.0.1:9/a.png"}]}),
@@ -251,7 +251,7 @@ async fn pictures_come_in_the_form_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn sound_becomes_text_in_every_form() {
+async fn audio_is_transcribed_in_every_format() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "");
     let forms = [
@@ -292,9 +292,9 @@ async fn sound_becomes_text_in_every_form() {
     assert!(events.ends_with("data: [DONE]\n\n"), "{events}");
 }
 
-/// A recording that is larger than what is held in memory arrives at the vendor byte for byte.
+/// A recording above the memory threshold is sent to the vendor unchanged.
 #[tokio::test]
-async fn a_long_recording_goes_through_a_file() {
+async fn long_recording_is_spilled_to_a_file() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "");
     let sound = wav(60);
@@ -306,7 +306,7 @@ async fn a_long_recording_goes_through_a_file() {
 }
 
 #[tokio::test]
-async fn without_times_there_are_no_subtitles() {
+async fn subtitles_require_timestamps() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "lacks = [\"supports_timestamps\"]");
     let response = transcribe(&server, &wav(1), &[("model", "m"), ("response_format", "srt")]).await;
@@ -314,7 +314,7 @@ async fn without_times_there_are_no_subtitles() {
     let answer = json_of(response).await;
     assert_eq!(answer["error"]["code"], "E4011", "{answer}");
     assert!(upstream.received().is_empty());
-    // Where they are only wished for they are left out, and that is said.
+    // Optional timestamps are dropped, and the adaptation is reported.
     let response = transcribe(
         &server,
         &wav(1),
@@ -326,7 +326,7 @@ async fn without_times_there_are_no_subtitles() {
 }
 
 #[tokio::test]
-async fn what_is_no_sound_goes_nowhere() {
+async fn invalid_audio_is_not_sent() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "");
     let truncated = wav(1).split_off(20);
@@ -351,7 +351,7 @@ async fn what_is_no_sound_goes_nowhere() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_the_limit_is_refused() {
+async fn body_over_limit_is_refused() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "");
     let endless = vec![0; 70 * 1024 * 1024];
@@ -359,7 +359,7 @@ async fn a_body_beyond_the_limit_is_refused() {
     let sent = form(request, &[("file", &endless)], &[("model", "m")])
         .send()
         .await;
-    // The server may hang up before everything was sent.
+    // The server may close the connection before the whole body is sent.
     if let Ok(response) = sent {
         assert_eq!(response.status(), 413);
     }
@@ -374,7 +374,7 @@ async fn a_body_beyond_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn a_text_becomes_sound() {
+async fn text_is_converted_to_speech() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "");
     let body = json!({"model": "m", "input": "Hello.", "voice": "alloy", "response_format": "wav"});
@@ -393,7 +393,7 @@ async fn a_text_becomes_sound() {
 }
 
 #[tokio::test]
-async fn the_next_back_end_takes_over_and_both_are_booked() {
+async fn failover_counts_both_attempts() {
     let (stage, upstream) = (Stage::new(), vendor());
     let broken = MockServer::with_responses(ScriptedResponse::response("503 Service Unavailable", &[], "{}"));
     let config = format!(
@@ -432,9 +432,9 @@ async fn the_next_back_end_takes_over_and_both_are_booked() {
     assert_eq!(answer["error"]["code"], "model_not_found");
 }
 
-/// The page of the guide shows what happens.
+/// The recipes of the guide print the output it shows.
 #[tokio::test]
-async fn the_recipes_of_the_guide_do_what_they_show() {
+async fn guide_recipes_print_shown_output() {
     let (stage, upstream) = (Stage::new(), vendor());
     let all = "features = [\"supports_batch\", \"supports_image_input\", \"supports_language\", \
                \"supports_timestamps\", \"supports_voices\", \"supports_formats\"]";

@@ -1,4 +1,4 @@
-//! Whoever leaves before an embedding, a picture, a transcript or speech is there takes the call along.
+//! A client that disconnects before an embedding, image, transcription or speech response cancels the call.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::openai_unary::{ALL, back_end, form, json_of, wav};
 use crate::harness::Stage;
+use crate::openai_unary::{ALL, back_end, form, json_of, wav};
 
-/// A server that never answers: it tells when it was asked, and when it was hung up on.
+/// A server that never answers; it reports when it received a request and when the connection was closed.
 fn silent() -> (String, mpsc::Receiver<Instant>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -30,7 +30,7 @@ fn silent() -> (String, mpsc::Receiver<Instant>) {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_takes_the_call_along() {
+async fn disconnect_cancels_the_call() {
     let sound = wav(1);
     for path in [
         "/v1/embeddings",
@@ -56,17 +56,17 @@ async fn a_caller_who_leaves_takes_the_call_along() {
         })
         .await
         .unwrap();
-        first.expect("it was asked");
+        first.expect("a request was received");
         let left = Instant::now();
         asking.abort_all();
         let gone = tokio::task::spawn_blocking(move || told.recv_timeout(Duration::from_secs(20)));
-        let gone = gone.await.unwrap().expect("it was hung up on");
-        // Tenths of a millisecond on an idle machine; this one may be busy.
+        let gone = gone.await.unwrap().expect("the connection was closed");
+        // Takes tenths of a millisecond on an idle machine; a busy machine may need longer.
         assert!(
             gone.saturating_duration_since(left) < Duration::from_secs(2),
             "{path}"
         );
-        // What was used is booked, as a guess and marked so.
+        // The usage is recorded as an estimate and marked as such.
         let usage = loop {
             let usage = json_of(server.get("/v1/usage").send().await.unwrap()).await;
             if usage["data"].to_string().contains("\"runs\":1") {

@@ -1,4 +1,4 @@
-//! Programs as back-ends of the configuration: what is said of them, what is refused, and how they answer.
+//! Commands as back-ends of the configuration: validation, availability and answers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::speech::RECIPES;
 use crate::harness::{REPLY, Stage, data, input};
+use crate::speech::RECIPES;
 use crate::workspace::Workspace;
 
 fn place(config: &str) -> Workspace {
@@ -30,7 +30,7 @@ fn problems(config: &str) -> String {
 }
 
 #[test]
-fn recipes_say_what_they_can_do() {
+fn presets_list_their_operations() {
     testkit::speech::require_tts();
     let rows = place(RECIPES).run(&["--json", "backends"]).json();
     assert_eq!(rows[0]["kind"], "command");
@@ -42,7 +42,7 @@ fn recipes_say_what_they_can_do() {
 }
 
 #[test]
-fn a_missing_program_is_named_with_the_way_to_get_it() {
+fn missing_program_is_reported_with_install_hint() {
     let config = "[[backends]]\nname = \"voice\"\nkind = \"command\"\nrecipe = \"espeak-ng\"\n\
                   [backends.command]\nargv = [\"no-such-program\", \"{input}\"]\n";
     let workspace = place(config);
@@ -70,8 +70,8 @@ fn a_missing_program_is_named_with_the_way_to_get_it() {
 }
 
 #[test]
-fn what_a_program_lacks_is_found_by_trying_it() {
-    // A python3 that is there, and finds no module.
+fn missing_dependency_is_found_by_probing() {
+    // A python3 that exists, without the required module.
     let workspace = place(
         "[[backends]]\nname = \"ear\"\nkind = \"command\"\nrecipe = \"pocketsphinx\"\n\
          [backends.command]\nargv = [\"./python3\", \"{script}\", \"{input}\"]\n",
@@ -93,7 +93,7 @@ fn what_a_program_lacks_is_found_by_trying_it() {
 }
 
 #[test]
-fn a_program_that_is_said_wrongly_is_refused_where_it_stands() {
+fn invalid_command_is_refused_at_its_position() {
     let back_end = |more: &str| format!("[[backends]]\nname = \"p\"\nkind = \"command\"\n{more}\n");
     for (config, said) in [
         (back_end(""), "needs a `recipe`, or `command` with `argv`"),
@@ -132,10 +132,10 @@ fn a_program_that_is_said_wrongly_is_refused_where_it_stands() {
     }
 }
 
-/// A program that chats is asked by runs like any other back-end, streams among them. It sees nothing of our
-/// environment that nobody has allowed.
+/// Runs call a chat command like any other back-end, also with streaming. The command sees only allowed
+/// variables of the environment.
 #[tokio::test]
-async fn a_program_answers_a_run() {
+async fn command_answers_a_run() {
     let stage = Stage::new();
     let text = format!(
         "#!/bin/sh\ngrep -q 'two words' || exit 3\ntest -z \"$PROBE_SECRET\" || exit 4\ntest \"$PROBE_ALLOWED\" = yes || exit 5\n\
@@ -161,7 +161,7 @@ async fn a_program_answers_a_run() {
 }
 
 #[test]
-fn an_encoder_is_pulled_listed_used_for_nothing_else_and_removed() {
+fn encoder_is_pulled_listed_used_only_for_embeddings_and_removed() {
     let workspace = Workspace::new();
     let folder = testkit::embedding_model::small_encoder().display().to_string();
     let ran = workspace.run(&["models", "pull", &folder, "--name", "all-minilm-l6-v2", "--json"]);
@@ -219,9 +219,9 @@ fn an_encoder_is_pulled_listed_used_for_nothing_else_and_removed() {
     assert_eq!(left, ["all-minilm-l6-v2.lock"]);
 }
 
-/// What the page of the guide shows can be used as it stands, apart from where programs are.
+/// The configurations of the guide are valid as written, except for the paths of programs.
 #[test]
-fn the_guide_shows_good_configurations() {
+fn guide_configurations_are_valid() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/programs.md");
     let page = fs::read_to_string(page).expect("the page is there");
     let blocks: Vec<_> = page

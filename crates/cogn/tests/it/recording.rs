@@ -1,4 +1,4 @@
-//! Record once, replay for ever: `cogn run --record` and `--replay` from outside.
+//! `cogn run --record` and `--replay`, tested with the binary.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ fn recordings(stage: &Stage) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-fn timeless(mut envelope: Value) -> Value {
+fn stable_fields(mut envelope: Value) -> Value {
     for field in ["processing_time_ms", "latency_ms", "trace_id"] {
         envelope["meta"].as_object_mut().unwrap().shift_remove(field);
     }
@@ -33,7 +33,7 @@ fn timeless(mut envelope: Value) -> Value {
 }
 
 #[test]
-fn a_recorded_run_is_replayed_whole_and_streamed() {
+fn recorded_run_is_replayed_whole_and_streamed() {
     let stage = Stage::new();
     let talker = stage.talker(0);
     let common = ["counter", "--set", "text=two words", "--json"];
@@ -47,13 +47,13 @@ fn a_recorded_run_is_replayed_whole_and_streamed() {
 
     let replayed = run(&stage, &[&common[..], &["--replay", "tapes"]].concat());
     assert_eq!(replayed.status.code(), Some(0), "{replayed:?}");
-    assert_eq!(timeless(envelope(&replayed)), timeless(envelope(&live)));
+    assert_eq!(stable_fields(envelope(&replayed)), stable_fields(envelope(&live)));
     let file = recordings(&stage)[0].display().to_string();
     let streamed = run(&stage, &[&common[..], &["--replay", &file, "--stream"]].concat());
     let folded = assemble(std::str::from_utf8(&streamed.stdout).unwrap()).envelope;
     assert_eq!(folded["data"], envelope(&live)["data"]);
 
-    // The same run goes into the same file; another into another.
+    // The same run is written to the same file, another run to another one.
     let talker = stage.talker(0);
     run(
         &stage,
@@ -75,9 +75,9 @@ fn a_recorded_run_is_replayed_whole_and_streamed() {
     assert_eq!(recordings(&stage).len(), 2);
 }
 
-/// A changed prompt is a stale failure that shows the change; back-ends that stand ready are not asked.
+/// A changed prompt is a stale recording, and the change is shown; configured back-ends are not called.
 #[test]
-fn a_changed_request_is_stale() {
+fn changed_request_is_stale() {
     let stage = Stage::new();
     let talker = stage.talker(0);
     run(
@@ -117,9 +117,9 @@ fn a_changed_request_is_stale() {
     }
 }
 
-/// Whatever a server echoes and whatever the input holds: no recording has a key in it.
+/// Neither an echoed header nor the input puts a key into a recording.
 #[test]
-fn a_recording_holds_no_key() {
+fn recording_contains_no_key() {
     let stage = Stage::new();
     let reply = REPLY.replace("two words", &format!("you said {KEY}"));
     let echo = stage.script("echo", &json!([{"reply": reply}]));
@@ -131,13 +131,13 @@ fn a_recording_holds_no_key() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let tape = fs::read_to_string(&recordings(&stage)[0]).unwrap();
     assert!(tape.contains("[redacted]") && !tape.contains(KEY), "{tape}");
-    // It still answers the question as it was really asked.
+    // It still answers the original request.
     let replayed = run(&stage, &["counter", "--set", &text, "--replay", "tapes"]);
     assert_eq!(replayed.status.code(), Some(0), "{replayed:?}");
 }
 
 #[test]
-fn nothing_to_replay_is_trouble() {
+fn replay_without_recording_is_an_error() {
     let stage = Stage::new();
     fs::create_dir(stage.path("empty")).unwrap();
     fs::write(stage.path("broken.yaml"), "- {reply: a, events: []}").unwrap();
@@ -149,10 +149,10 @@ fn nothing_to_replay_is_trouble() {
     assert_eq!(both.status.code(), Some(2));
 }
 
-/// A run whose first answer did not pass the gate is replayed with the answer that stood, although no gate is
-/// configured where it is replayed.
+/// A run that the gate reasked is replayed with the final answer, even if no gate is configured for the
+/// replay.
 #[test]
-fn a_second_opinion_is_what_a_recording_gives() {
+fn replay_of_reasked_run_returns_final_answer() {
     let stage = Stage::new();
     let unsure = REPLY.replace("0.9", "0.3").replace("two words", "a guess");
     let weak = stage.script("weak", &json!([{"reply": unsure}]));
@@ -173,7 +173,10 @@ fn a_second_opinion_is_what_a_recording_gives() {
     assert_eq!(live.status.code(), Some(0), "{live:?}");
     assert_eq!(envelope(&live)["meta"]["explain"], "two words", "{live:?}");
     let replayed = run(&stage, &[&common[..], &["--replay", "tapes"]].concat());
-    assert_eq!(timeless(envelope(&replayed))["data"], envelope(&live)["data"]);
+    assert_eq!(
+        stable_fields(envelope(&replayed))["data"],
+        envelope(&live)["data"]
+    );
     assert_eq!(
         envelope(&replayed)["meta"]["explain"],
         "two words",

@@ -1,3 +1,5 @@
+//! Generated references: CLI, manual pages, shell completions and configuration equal the committed files.
+
 use std::fs;
 use std::path::PathBuf;
 
@@ -16,7 +18,7 @@ fn cogn() -> PathBuf {
 
 /// `COGN_GENERATE=1` writes the file instead.
 #[test]
-fn the_generated_cli_reference_is_up_to_date() {
+fn generated_cli_reference_is_up_to_date() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.md");
     let generated = stdout(&cogn(), &["internal-docs"]);
     if std::env::var_os("COGN_GENERATE").is_some() {
@@ -31,7 +33,7 @@ fn the_generated_cli_reference_is_up_to_date() {
 }
 
 #[test]
-fn every_shell_gets_its_completions() {
+fn every_shell_has_completions() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = stdout(&cogn(), &["completions", shell]);
         for word in ["explain", "completions", "cogn"] {
@@ -41,7 +43,7 @@ fn every_shell_gets_its_completions() {
 }
 
 #[test]
-fn the_manual_is_one_page_or_one_for_each_command() {
+fn manual_is_one_page_or_one_per_command() {
     let page = stdout(&cogn(), &["man"]);
     assert!(page.contains(".TH cogn 1"), "{page}");
     let folder = tempfile::tempdir().unwrap();
@@ -70,7 +72,7 @@ fn cog_is_the_same_program() {
 
 /// `COGN_GENERATE=1` writes the file instead.
 #[test]
-fn the_generated_reference_of_the_configuration_is_up_to_date() {
+fn generated_configuration_reference_is_up_to_date() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     let schema = fs::read_to_string(folder.join("config.schema.json")).unwrap();
     let generated = configuration_page(&serde_json::from_str(&schema).unwrap());
@@ -130,7 +132,7 @@ fn rows(page: &mut String, before: &str, table: &Value) {
     }
 }
 
-/// What may stand there, in few words.
+/// The allowed values of a key, in a few words.
 fn form(value: &Value) -> String {
     let words = |list: &Value| {
         let words = list.as_array().into_iter().flatten().filter_map(Value::as_str);

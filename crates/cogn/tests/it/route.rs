@@ -1,4 +1,4 @@
-//! `cogn route` from outside: what it says is what a run would do.
+//! `cogn route`: its output equals the routing of a run.
 
 use std::fs;
 use std::process::Output;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{REPLY, Stage};
 
-/// Four back-ends, of which three can be asked.
+/// Four back-ends, three of which can be called.
 const CONFIG: &str = r#"
 [[credentials]]
 name = "absent"
@@ -72,7 +72,7 @@ fn names(explained: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn it_says_who_is_asked_who_not_and_why() {
+fn explain_lists_order_and_reasons_for_rejection() {
     let stage = stage("[routing]\npolicy = \"priority\"\n");
     let file = request(&stage, &chat(&json!("hello")));
     let output = route(&stage, &["--explain", &file, "--json", "--seed", "7"]);
@@ -97,7 +97,7 @@ fn it_says_who_is_asked_who_not_and_why() {
 }
 
 #[test]
-fn a_request_that_nobody_can_take_is_named_with_its_code() {
+fn unroutable_request_reports_its_code() {
     let stage = stage("");
     let picture = json!([{"type": "image", "image": {"kind": "http_url", "url": "https://example.com/a.png", "mime": "image/png"}}]);
     let mut asked = chat(&picture);
@@ -110,7 +110,7 @@ fn a_request_that_nobody_can_take_is_named_with_its_code() {
 }
 
 #[test]
-fn an_unknown_policy_is_an_error_and_not_a_default() {
+fn unknown_policy_is_an_error() {
     let stage = stage("");
     let mut asked = chat(&json!("hello"));
     asked["policy"] = json!("fastest");
@@ -122,7 +122,7 @@ fn an_unknown_policy_is_an_error_and_not_a_default() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_plan_and_another_may_not() {
+fn same_seed_gives_same_plan() {
     let stage = stage("[routing]\npolicy = \"weighted_random\"\n");
     let mut asked = chat(&json!("hello"));
     asked["routing"] = json!({"backend_denylist": ["first"], "preferred_backends": []});
@@ -132,13 +132,13 @@ fn the_same_seed_gives_the_same_plan_and_another_may_not() {
 }
 
 #[test]
-fn a_run_goes_the_way_that_was_told_and_keeps_a_record_of_it() {
+fn run_follows_the_plan_and_traces_its_attempts() {
     let stage = stage("[routing]\npolicy = \"priority\"\n");
     let input = stage.path("input.json");
     fs::write(&input, json!({"text": "two words"}).to_string()).unwrap();
     let input = input.display().to_string();
-    let told = route(&stage, &["--module", "counter", &input]);
-    let told = String::from_utf8(told.stdout).unwrap();
+    let planned = route(&stage, &["--module", "counter", &input]);
+    let planned = String::from_utf8(planned.stdout).unwrap();
     let trace = stage.path("trace.json").display().to_string();
     let run = stage
         .cogn()
@@ -153,7 +153,7 @@ fn a_run_goes_the_way_that_was_told_and_keeps_a_record_of_it() {
         .map(|one| one["backend"].as_str().unwrap())
         .collect();
     assert_eq!(asked, ["first", "second"]);
-    assert!(told.starts_with("first\nsecond\n"), "{told}");
+    assert!(planned.starts_with("first\nsecond\n"), "{planned}");
     assert_eq!(attempts[0]["outcome"], "failed");
     assert_eq!(attempts[0]["error"]["status"], 503);
     assert_eq!(attempts[0]["usage"], Value::Null);
@@ -162,9 +162,9 @@ fn a_run_goes_the_way_that_was_told_and_keeps_a_record_of_it() {
     assert!(trace["route"]["seed"].is_u64());
 }
 
-/// The plan of an operation that is no conversation.
+/// The plan of an operation other than chat.
 #[test]
-fn any_operation_can_be_planned() {
+fn every_operation_can_be_planned() {
     let stage = Stage::new();
     stage.configure(
         "[[backends]]\nname = \"talker\"\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\

@@ -1,4 +1,4 @@
-//! `cogn run` from outside.
+//! `cogn run`, tested with the binary.
 
 use std::fs;
 use std::io::Write;
@@ -28,8 +28,8 @@ fn input_file(stage: &Stage, input: &Value) -> String {
     path.display().to_string()
 }
 
-/// The envelope without what differs between any two runs.
-fn timeless(mut envelope: Value) -> Value {
+/// The envelope without the fields that differ between any two runs.
+fn stable_fields(mut envelope: Value) -> Value {
     if let Some(meta) = envelope.get_mut("meta").and_then(Value::as_object_mut) {
         meta.remove("processing_time_ms");
         meta.remove("latency_ms");
@@ -38,25 +38,25 @@ fn timeless(mut envelope: Value) -> Value {
 }
 
 #[test]
-fn chunks_assemble_to_the_envelope_of_a_run_without_streaming() {
+fn chunks_assemble_to_the_envelope_of_an_unstreamed_run() {
     let stage = Stage::new();
     let talker = stage.talker(0);
     let input = input_file(&stage, &json!({"text": "two words"}));
-    let whole = run(&stage, &[&talker], &["counter", &input, "--json"]);
-    assert_eq!(whole.status.code(), Some(0), "{whole:?}");
-    let whole: Value = serde_json::from_slice(&whole.stdout).unwrap();
-    assert_eq!(whole["data"], data());
-    assert_eq!(whole["meta"]["model"], "scripted/talker0");
+    let unstreamed = run(&stage, &[&talker], &["counter", &input, "--json"]);
+    assert_eq!(unstreamed.status.code(), Some(0), "{unstreamed:?}");
+    let unstreamed: Value = serde_json::from_slice(&unstreamed.stdout).unwrap();
+    assert_eq!(unstreamed["data"], data());
+    assert_eq!(unstreamed["meta"]["model"], "scripted/talker0");
 
     let streamed = run(&stage, &[&talker], &["counter", &input, "--stream", "--json"]);
     assert_eq!(streamed.status.code(), Some(0), "{streamed:?}");
     let text = stdout(&streamed);
     assert!(chunks(text).len() > 5, "{text}");
-    assert_eq!(timeless(assemble(text).envelope), timeless(whole));
+    assert_eq!(stable_fields(assemble(text).envelope), stable_fields(unstreamed));
 }
 
 #[test]
-fn a_person_sees_fields_and_then_the_verdict() {
+fn human_output_shows_fields_then_verdict() {
     let stage = Stage::new();
     let input = input_file(&stage, &json!({"text": "two words"}));
     let output = run(&stage, &[&stage.talker(0)], &["counter", &input, "--stream"]);
@@ -72,7 +72,7 @@ fn a_person_sees_fields_and_then_the_verdict() {
 }
 
 #[test]
-fn only_a_good_answer_exits_with_zero() {
+fn only_successful_answer_exits_with_0() {
     let stage = Stage::new();
     let good = input_file(&stage, &json!({"text": "t"}));
     let no_rationale = stage.script("bad", &json!([{"reply": {"ok": true, "meta": {"confidence": 1, "risk": "none", "explain": "e"}, "data": {"n": 1}}}]));
@@ -93,9 +93,9 @@ fn only_a_good_answer_exits_with_zero() {
     }
 }
 
-/// Whatever a model wrote: a check of it, a run and a folded stream give the same envelope.
+/// For any reply, `cogn check`, a run and a folded stream produce the same envelope.
 #[test]
-fn a_run_and_a_check_are_of_one_mind() {
+fn run_and_check_agree() {
     let stage = Stage::new();
     let input = input_file(&stage, &json!({"text": "t"}));
     let unsure =
@@ -122,11 +122,11 @@ fn a_run_and_a_check_are_of_one_mind() {
             .unwrap();
         let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
         let backend = stage.script("one", &json!([{"reply": reply, "chunk_bytes": 5}]));
-        let whole = run(&stage, &[&backend], &["counter", &input, "--json"]);
-        let whole: Value = serde_json::from_slice(&whole.stdout).unwrap();
+        let unstreamed = run(&stage, &[&backend], &["counter", &input, "--json"]);
+        let unstreamed: Value = serde_json::from_slice(&unstreamed.stdout).unwrap();
         let streamed = run(&stage, &[&backend], &["counter", &input, "--json", "--stream"]);
         let folded = assemble(stdout(&streamed)).envelope;
-        for mut envelope in [whole, folded] {
+        for mut envelope in [unstreamed, folded] {
             let meta = envelope["meta"].as_object_mut().unwrap();
             for fact in ["model", "processing_time_ms", "latency_ms"] {
                 assert!(meta.shift_remove(fact).is_some(), "{fact}: {reply}");
@@ -138,7 +138,7 @@ fn a_run_and_a_check_are_of_one_mind() {
 }
 
 #[test]
-fn an_input_that_does_not_fit_is_answered_without_asking_anyone() {
+fn invalid_input_is_refused_without_calling_a_backend() {
     let stage = Stage::new();
     let never = stage.script("never", &json!([]));
     let input = input_file(&stage, &json!({"txt": "t"}));
@@ -152,7 +152,7 @@ fn an_input_that_does_not_fit_is_answered_without_asking_anyone() {
 }
 
 #[test]
-fn trouble_exits_with_two_and_says_what_to_do() {
+fn usage_error_exits_with_2_and_a_fix() {
     let stage = Stage::new();
     let talker = stage.talker(0);
     let input = input_file(&stage, &json!({"text": "t"}));
@@ -170,7 +170,7 @@ fn trouble_exits_with_two_and_says_what_to_do() {
 }
 
 #[test]
-fn free_text_and_standard_input_are_inputs_too() {
+fn free_text_and_standard_input_are_accepted() {
     let stage = Stage::new();
     let script = stage.script("echo", &json!([{"match": "seven swans", "reply": REPLY}]));
     let output = run(
@@ -199,7 +199,7 @@ fn free_text_and_standard_input_are_inputs_too() {
 }
 
 #[test]
-fn the_next_back_end_takes_over() {
+fn next_backend_takes_over() {
     let stage = Stage::new();
     let input = input_file(&stage, &json!({"text": "t"}));
     let down = stage.script("down", &json!([{"status": 503}]));
@@ -223,9 +223,10 @@ fn the_next_back_end_takes_over() {
     );
 }
 
-/// Each example with its script and its golden inputs: both ways of running give the same envelope.
+/// Each example with its script and its golden inputs: streamed and unstreamed runs produce the same
+/// envelope.
 #[test]
-fn every_example_streams_what_it_answers() {
+fn every_example_streams_its_answer() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut ran = 0;
     for entry in fs::read_dir(root.join("examples/scripted")).unwrap() {
@@ -251,17 +252,22 @@ fn every_example_streams_what_it_answers() {
                     .arg(format!("scripted:{}", script.display()));
                 String::from_utf8(command.output().unwrap().stdout).unwrap()
             };
-            let whole: Value = serde_json::from_str(&answer(&[])).unwrap();
+            let unstreamed: Value = serde_json::from_str(&answer(&[])).unwrap();
             let streamed = answer(&["--stream"]);
             let streamed = if streamed.contains(r#""streaming":true"#) {
                 assemble(&streamed).envelope
             } else {
                 serde_json::from_str(&streamed).unwrap()
             };
-            if whole["ok"] == true {
-                assert_eq!(timeless(streamed), timeless(whole), "{}", case.display());
+            if unstreamed["ok"] == true {
+                assert_eq!(
+                    stable_fields(streamed),
+                    stable_fields(unstreamed),
+                    "{}",
+                    case.display()
+                );
             } else {
-                assert_eq!(streamed["error"], whole["error"], "{}", case.display());
+                assert_eq!(streamed["error"], unstreamed["error"], "{}", case.display());
             }
             ran += 1;
         }

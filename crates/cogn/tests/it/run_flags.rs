@@ -1,4 +1,4 @@
-//! The flags of `cogn run`, from outside: where the input comes from, where the answer goes, when it ends.
+//! The flags of `cogn run`: input sources, output file, trace, timeout, interruption.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -23,7 +23,7 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn single_fields_make_an_input() {
+fn single_fields_form_an_input() {
     let stage = Stage::new();
     let swans = stage.script("swans", &json!([{"match": "seven swans", "reply": REPLY}]));
     let good = run(
@@ -31,7 +31,7 @@ fn single_fields_make_an_input() {
         &["counter", "--set", "text=seven swans", "--backend", &swans],
     );
     assert_eq!(code_of(&good), Some(0), "{good:?}");
-    // A single field goes over what the file says.
+    // A single field overrides the input file.
     fs::write(stage.path("input.json"), r#"{"text": "one hen"}"#).unwrap();
     let over = run(
         &stage,
@@ -50,9 +50,9 @@ fn single_fields_make_an_input() {
     assert!(stderr(&wrong).contains("key=value"), "{wrong:?}");
 }
 
-/// A picture goes into the field that the schema has for it; a module without one says so.
+/// An image is assigned to the media field of the schema; for a module without one it is an error.
 #[test]
-fn media_goes_where_the_schema_wants_it() {
+fn media_is_assigned_to_schema_field() {
     let example = |module: &str, arguments: &[&str]| {
         Command::new(binary())
             .current_dir(root())
@@ -65,11 +65,11 @@ fn media_goes_where_the_schema_wants_it() {
     let picture = "examples/modules/image-analyzer/assets/sunset.png";
     let seen = example("image-analyzer", &["--image", picture]);
     assert_eq!(code_of(&seen), Some(0), "{seen:?}");
-    let heard = example(
+    let transcribed = example(
         "audio-transcriber",
         &["--audio", "examples/modules/audio-transcriber/assets/meeting.wav"],
     );
-    assert_eq!(code_of(&heard), Some(0), "{heard:?}");
+    assert_eq!(code_of(&transcribed), Some(0), "{transcribed:?}");
     for (arguments, said) in [
         (["--audio", picture], "takes no audio; it takes text, image"),
         (["--image", "no-such-file.png"], "no-such-file.png"),
@@ -82,7 +82,7 @@ fn media_goes_where_the_schema_wants_it() {
 }
 
 #[test]
-fn the_envelope_goes_into_a_file_whole() {
+fn envelope_is_written_to_output_file() {
     let stage = Stage::new();
     let talker = stage.talker(0);
     for stream in [&[][..], &["--stream"]] {
@@ -120,7 +120,7 @@ fn the_envelope_goes_into_a_file_whole() {
 }
 
 #[test]
-fn a_trace_tells_what_was_seen_and_when() {
+fn trace_records_events_with_times() {
     let stage = Stage::new();
     let talker = stage.talker(0);
     let output = run(
@@ -156,7 +156,7 @@ fn a_trace_tells_what_was_seen_and_when() {
 }
 
 #[test]
-fn time_is_limited_and_said_so() {
+fn timeout_is_enforced_and_reported() {
     let stage = Stage::new();
     let slow = stage.script(
         "slow",
@@ -186,10 +186,10 @@ fn time_is_limited_and_said_so() {
     assert_eq!(code_of(&wrong), Some(2));
 }
 
-/// Ctrl-C lets the back-end go at once; what is there becomes an envelope, in the file too.
+/// Ctrl-C cancels the back-end call; the partial answer becomes an envelope, also in the output file.
 #[cfg(unix)]
 #[test]
-fn an_interrupted_run_ends_in_an_envelope() {
+fn interrupted_run_ends_in_an_envelope() {
     let stage = Stage::new();
     let events = json!([
         {"type": "block_delta", "index": 0, "delta": {"kind": "text", "text": "{\"rationale\": \"half an ans"}},

@@ -1,15 +1,15 @@
-//! Runs as a server keeps them: asked for once, listed, reviewed, accounted for, thrown away.
+//! Stored runs of a server: idempotency, listing, review, usage accounting, pruning.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use engine::Tenant;
-use engine::port::{RunEnd, Journal, EventKind, NewRun, EncodedEvent};
+use engine::port::{EncodedEvent, EventKind, Journal, NewRun, RunEnd};
 use ir::RunId;
 use serde_json::{Value, json};
 use store::sqlite::SqliteJournal;
 
-use crate::keys::{answer, cogn, session};
 use crate::harness::{REPLY, Server, Stage, assemble, data, input};
+use crate::keys::{answer, cogn, session};
 
 #[expect(clippy::disallowed_methods, reason = "the server lives in real time")]
 fn now_ms() -> u64 {
@@ -18,9 +18,9 @@ fn now_ms() -> u64 {
 }
 
 #[tokio::test]
-async fn the_same_request_under_the_same_name_runs_once() {
+async fn same_idempotency_key_runs_once() {
     let stage = Stage::new();
-    // A second call of the back-end would find nothing to say.
+    // A second call of the back-end would fail: the script has one reply.
     let script = stage.script("once", &json!([{"reply": REPLY, "chunk_bytes": 7, "times": 1}]));
     let server = stage.serve(&[&script]);
     let ask = |server: &Server, name: &str, body: &Value| {
@@ -40,7 +40,7 @@ async fn the_same_request_under_the_same_name_runs_once() {
     assert_eq!(replayed, 1);
     let bodies = [one.text().await.unwrap(), two.text().await.unwrap()];
     assert_eq!(bodies[0], bodies[1]);
-    // A second try is a span of its own, and the same request all the same.
+    // A repeated request has another span, and is still the same request.
     for span in ["1", "2"] {
         let trace = format!("00-{}-{}-01", "a".repeat(32), span.repeat(16));
         let traced = ask(&server, "n1", &input()).header("traceparent", trace);
@@ -69,7 +69,7 @@ async fn the_same_request_under_the_same_name_runs_once() {
 }
 
 #[tokio::test]
-async fn a_named_answer_is_made_to_its_end_when_the_caller_leaves() {
+async fn run_with_idempotency_key_completes_after_disconnect() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(30)]);
     let ask = || {
@@ -84,7 +84,7 @@ async fn a_named_answer_is_made_to_its_end_when_the_caller_leaves() {
 }
 
 #[tokio::test]
-async fn runs_are_listed_page_by_page_and_shown_with_their_end() {
+async fn runs_are_listed_by_page_and_shown_with_their_result() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.script(
         "mixed",
@@ -133,7 +133,7 @@ async fn runs_are_listed_page_by_page_and_shown_with_their_end() {
     }
 }
 
-/// A run that has ended and waits for a person, put into the journal from outside.
+/// Puts a completed run that waits for review into the journal.
 async fn waiting_run(stage: &Stage, number: u128) -> RunId {
     let journal = SqliteJournal::open(&stage.path("journal.db")).await.unwrap();
     let (tenant, run) = (Tenant::local(), RunId::from_parts(1, number));
@@ -164,7 +164,7 @@ async fn waiting_run(stage: &Stage, number: u128) -> RunId {
 }
 
 #[tokio::test]
-async fn a_person_approves_rejects_or_edits_what_waits() {
+async fn reviewer_approves_rejects_or_edits_waiting_run() {
     let stage = Stage::new();
     let runs = [
         waiting_run(&stage, 1).await,
@@ -218,9 +218,9 @@ async fn a_person_approves_rejects_or_edits_what_waits() {
     assert_eq!(page["data"]["runs"], json!([]));
 }
 
-/// From the answer that is not sure enough to the word of a person, over HTTP alone.
+/// From an answer below the confidence threshold to the review decision, over HTTP only.
 #[tokio::test]
-async fn a_run_that_the_gate_holds_back_waits_for_a_person() {
+async fn run_held_by_gate_waits_for_review() {
     let stage = Stage::new();
     let config = stage.config("[gate]\nmin_confidence = 0.95\naction = \"review\"\n");
     let server = stage.serve_with(&["--config", &config], &[&stage.talker(0)]);
@@ -281,7 +281,7 @@ async fn a_run_that_the_gate_holds_back_waits_for_a_person() {
 }
 
 #[tokio::test]
-async fn every_run_is_in_the_account_once_even_when_the_server_is_killed() {
+async fn every_run_is_counted_once_even_after_kill() {
     let stage = Stage::new();
     let talker = stage.script(
         "counted",
@@ -337,7 +337,7 @@ async fn every_run_is_in_the_account_once_even_when_the_server_is_killed() {
 }
 
 #[tokio::test]
-async fn a_full_journal_is_an_honest_error() {
+async fn full_journal_is_reported_as_error() {
     let stage = Stage::new();
     let config = stage.config("[journal]\nbytes_max = 400000\nkeep_bytes = 1000000000\n");
     let server = stage.serve_with(&["--config", &config], &[&stage.talker(0)]);
@@ -359,7 +359,7 @@ async fn a_full_journal_is_an_honest_error() {
     let body: Value = serde_json::from_slice(&refused.bytes().await.unwrap()).unwrap();
     assert_eq!(body["error"]["details"]["reason"], "journal_full", "{body}");
     server.kill();
-    // It keeps nobody from starting, and what was answered is known.
+    // A full journal does not prevent a start, and the stored results are available.
     let server = stage.serve_with(&["--config", &config], &[&stage.talker(0)]);
     for session in &good {
         let (status, shown) = answer(server.get(&format!("/v1/runs/{session}"))).await;
@@ -370,7 +370,7 @@ async fn a_full_journal_is_an_honest_error() {
 }
 
 #[tokio::test]
-async fn a_journal_has_one_server() {
+async fn journal_has_one_server() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let (journal, talker) = (stage.path("journal.db"), stage.talker(0));
@@ -390,7 +390,7 @@ async fn a_journal_has_one_server() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_people_asked_is_read_by_nobody_else() {
+async fn journal_files_are_private_to_the_owner() {
     use std::os::unix::fs::PermissionsExt;
     let stage = Stage::new();
     let others = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o077;
@@ -420,7 +420,7 @@ async fn what_people_asked_is_read_by_nobody_else() {
 }
 
 #[tokio::test]
-async fn old_runs_are_thrown_away_and_then_unknown() {
+async fn expired_runs_are_pruned_and_then_unknown() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let response = server.execute("counter", &input()).send().await.unwrap();

@@ -1,17 +1,17 @@
-//! The server against its own description: schemathesis makes requests from the served OpenAPI document
-//! and holds every answer against it. The tool comes from the Python registry, pinned by hashes, and is
-//! kept in the user's cache folder.
+//! The server against its OpenAPI document: schemathesis generates requests from the served document and
+//! validates every response. The tool comes from the Python registry, pinned by hashes, and is cached in the
+//! user's cache folder.
 
 use std::fs;
 use std::process::Command;
 
-use crate::test_tools::{python, succeed};
 use crate::harness::{Stage, input};
+use crate::test_tools::{python, succeed};
 
 const CHECKS: &str =
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
 
-/// Requests of each kind for each operation; `cargo x test --long` asks for more.
+/// Requests of each kind for each operation; `cargo x test --long` runs more.
 fn examples() -> &'static str {
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => "300",
@@ -20,13 +20,13 @@ fn examples() -> &'static str {
 }
 
 #[tokio::test]
-async fn every_answer_is_one_that_the_description_allows() {
+async fn every_response_conforms_to_openapi_document() {
     let tool = python("schemathesis", "schemathesis.txt").join("bin/schemathesis");
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let run = server.execute("counter", &input()).send().await.unwrap();
     let session = run.headers()["x-cognitive-session"].to_str().unwrap();
-    // Real names, so that requests get past the first door.
+    // Existing names, so that requests pass the lookup of module and run.
     let config = stage.path("schemathesis.toml");
     let names = format!("[parameters]\nname = \"counter\"\nsession_id = \"{session}\"\n");
     fs::write(&config, names).unwrap();

@@ -1,4 +1,4 @@
-//! `cogn serve` from outside: streams that survive clients, back-ends and the server itself.
+//! `cogn serve`: streams survive a client disconnect, a back-end failure and a restart of the server.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn sse(request: reqwest::RequestBuilder) -> String {
     stream(request, "text/event-stream").await
 }
 
-/// Reads until `count` chunks have come, then hangs up.
+/// Reads until `count` chunks are received, then disconnects.
 async fn sse_until(request: reqwest::RequestBuilder, count: usize) -> String {
     let response = request
         .header("accept", "text/event-stream")
@@ -41,11 +41,11 @@ async fn sse_until(request: reqwest::RequestBuilder, count: usize) -> String {
     let mut text = Vec::new();
     loop {
         let so_far = String::from_utf8_lossy(&text).into_owned();
-        // Whole events only: what a client has not read to its end it does not have.
-        let whole = so_far.rfind("\n\n").map_or("", |end| so_far.split_at(end + 2).0);
-        if whole.contains("event: meta") && chunks(whole).len() >= count {
+        // Complete events only: a truncated event does not count as received.
+        let unstreamed = so_far.rfind("\n\n").map_or("", |end| so_far.split_at(end + 2).0);
+        if unstreamed.contains("event: meta") && chunks(unstreamed).len() >= count {
             let mut kept = String::new();
-            for event in whole.split_inclusive("\n\n") {
+            for event in unstreamed.split_inclusive("\n\n") {
                 if chunks(&kept).len() == count && event.starts_with("event: chunk") {
                     break;
                 }
@@ -76,8 +76,8 @@ async fn one_answer_in_three_forms() {
     let response = server.execute("counter", &input()).send().await.unwrap();
     assert_eq!(response.status(), 200);
     assert!(response.headers().contains_key("x-cognitive-session"));
-    let whole = body_of(response).await;
-    assert_eq!(whole["data"], data());
+    let unstreamed = body_of(response).await;
+    assert_eq!(unstreamed["data"], data());
 
     let events = sse(server.execute("counter", &input())).await;
     let lines = stream(server.execute("counter", &input()), "application/x-ndjson").await;
@@ -103,7 +103,7 @@ async fn one_answer_in_three_forms() {
 }
 
 #[tokio::test]
-async fn a_client_that_drops_anywhere_gets_the_rest_by_every_way_of_asking() {
+async fn disconnected_client_resumes_at_any_event_over_every_transport() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(1)]);
     let uninterrupted = sse(server.execute("counter", &input())).await;
@@ -137,7 +137,7 @@ async fn a_client_that_drops_anywhere_gets_the_rest_by_every_way_of_asking() {
 }
 
 #[tokio::test]
-async fn a_wrong_place_starts_over_and_a_lost_session_starts_anew() {
+async fn invalid_resume_point_replays_and_unknown_session_restarts() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let first = sse(server.execute("counter", &input())).await;
@@ -186,7 +186,7 @@ async fn a_wrong_place_starts_over_and_a_lost_session_starts_anew() {
 }
 
 #[tokio::test]
-async fn a_killed_server_has_kept_every_finished_run() {
+async fn finished_runs_survive_kill() {
     let stage = Stage::new();
     let talker = stage.talker(0);
     let server = stage.serve(&[&talker]);
@@ -200,8 +200,8 @@ async fn a_killed_server_has_kept_every_finished_run() {
     assert_eq!(row["data"]["state"], "done");
 }
 
-/// The events of a run that a `kill -9` interrupted after a few chunks: what came before it, and what
-/// the next server says.
+/// The events of a run that was interrupted by `kill -9` after a few chunks: those before the kill, and those
+/// of the next server.
 async fn interrupted(stage: &Stage, module: &str) -> (String, String, Server) {
     let slow = stage.talker(20);
     let server = stage.serve(&[&slow]);
@@ -214,7 +214,7 @@ async fn interrupted(stage: &Stage, module: &str) -> (String, String, Server) {
 }
 
 #[tokio::test]
-async fn an_unfinished_run_without_side_effects_is_run_again() {
+async fn unfinished_run_without_side_effects_is_rerun() {
     let stage = Stage::new();
     let (before, after, server) = interrupted(&stage, "counter").await;
     let both = format!("{before}{after}");
@@ -229,7 +229,7 @@ async fn an_unfinished_run_without_side_effects_is_run_again() {
 }
 
 #[tokio::test]
-async fn an_unfinished_run_that_may_act_on_the_world_ends() {
+async fn unfinished_run_with_side_effects_is_closed() {
     let stage = Stage::new();
     let (before, after, _server) = interrupted(&stage, "actor").await;
     let envelope = assemble(&format!("{before}{after}")).envelope;
@@ -238,7 +238,7 @@ async fn an_unfinished_run_that_may_act_on_the_world_ends() {
 }
 
 #[tokio::test]
-async fn a_back_end_that_dies_at_any_byte_is_not_noticed_in_the_data() {
+async fn backend_cut_at_any_byte_leaves_data_unchanged() {
     let stage = Stage::new();
     let cuts: Vec<Value> = (0..REPLY.len())
         .map(|cut| json!({"reply": REPLY, "chunk_bytes": 7, "cut_after_bytes": cut, "times": 1}))
@@ -256,7 +256,7 @@ async fn a_back_end_that_dies_at_any_byte_is_not_noticed_in_the_data() {
 }
 
 #[tokio::test]
-async fn a_module_that_does_not_stream_answers_whole_and_says_so() {
+async fn non_streaming_module_returns_whole_answer_with_note() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let request = |body: &Value| {
@@ -287,8 +287,8 @@ async fn every_body_is_an_envelope_with_the_status_of_its_code() {
         (server.get("/healthz"), 200, ""),
         (server.get("/v1/modules"), 200, ""),
         (server.get("/v1/modules/counter"), 200, ""),
-        (server.get("/v1/modules/nobody"), 404, "E4006"),
-        (server.execute("nobody", &input()), 404, "E4006"),
+        (server.get("/v1/modules/no-such-module"), 404, "E4006"),
+        (server.execute("no-such-module", &input()), 404, "E4006"),
         (server.get("/v2/modules"), 404, "E4008"),
         (server.get("/v1/modules/counter/execute"), 405, "E4008"),
         (
@@ -313,7 +313,7 @@ async fn every_body_is_an_envelope_with_the_status_of_its_code() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_when_to_come_back() {
+async fn rate_limited_response_has_retry_after() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.script("busy", &json!([{"status": 429}]))]);
     let response = server.execute("counter", &input()).send().await.unwrap();
@@ -336,7 +336,7 @@ async fn a_refusal_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_run_can_be_cancelled() {
+async fn run_can_be_cancelled() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(200)]);
     let before = sse_until(server.execute("counter", &input()), 0).await;
@@ -349,7 +349,7 @@ async fn a_run_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_silent_stream_shows_that_it_lives() {
+async fn idle_stream_sends_heartbeats() {
     let stage = Stage::new();
     let slow = stage.script(
         "slow",
@@ -369,7 +369,7 @@ async fn a_silent_stream_shows_that_it_lives() {
 }
 
 #[tokio::test]
-async fn a_caller_who_hangs_up_before_the_whole_answer_ends_the_run() {
+async fn disconnect_before_unstreamed_answer_cancels_run() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(500)]);
     let call = server.execute("counter", &input()).send();
@@ -381,12 +381,12 @@ async fn a_caller_who_hangs_up_before_the_whole_answer_ends_the_run() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    // The whole answer would take more than ten seconds.
+    // The complete answer would take more than ten seconds.
     tokio::time::timeout(Duration::from_secs(5), ended).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_to_stop_ends_its_streams_and_itself() {
+async fn shutdown_ends_streams_and_process() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(10)]);
     let request = server.execute("counter", &input());

@@ -1,4 +1,4 @@
-//! The edges of `cogn serve`: what it says about itself, whom it lets in, and the other paths to a run.
+//! `cogn serve`: health, discovery, CORS, stream limits, model selection and path aliases.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use module::envelope::{Profile, check_structure};
 use serde_json::{Value, json};
 
-use crate::keys::key;
 use crate::harness::{Stage, assemble, data, input};
+use crate::keys::key;
 
 async fn body_of(response: reqwest::Response) -> Value {
     serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
@@ -15,7 +15,7 @@ async fn body_of(response: reqwest::Response) -> Value {
 
 /// `COGN_GENERATE=1` writes the file instead.
 #[tokio::test]
-async fn the_generated_description_is_the_one_that_is_served() {
+async fn generated_openapi_document_is_served() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let served = server.get("/openapi.json").send().await.unwrap();
@@ -43,7 +43,7 @@ async fn the_generated_description_is_the_one_that_is_served() {
 }
 
 #[tokio::test]
-async fn a_server_says_how_it_stands() {
+async fn health_and_metrics_are_served() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     for path in ["/healthz", "/readyz"] {
@@ -59,7 +59,7 @@ async fn a_server_says_how_it_stands() {
 }
 
 #[tokio::test]
-async fn capabilities_name_transports_that_answer() {
+async fn capabilities_list_working_transports() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let envelope = body_of(server.get("/v1/capabilities").send().await.unwrap()).await;
@@ -71,7 +71,7 @@ async fn capabilities_name_transports_that_answer() {
             "sse" => "text/event-stream",
             "ndjson" => "application/x-ndjson",
             "websocket" => continue,
-            other => panic!("nobody tests {other}"),
+            other => panic!("untested transport {other}"),
         };
         let request = server.execute("counter", &input()).header("accept", accept);
         let text = request.send().await.unwrap().text().await.unwrap();
@@ -82,7 +82,10 @@ async fn capabilities_name_transports_that_answer() {
         let body = crate::vendor_client::question(dialect, "m", "hi");
         let answer = crate::vendor_client::ask(&server, dialect, &body).await;
         assert!(
-            !crate::vendor_client::read(dialect, answer).await.text().is_empty(),
+            !crate::vendor_client::read(dialect, answer)
+                .await
+                .text()
+                .is_empty(),
             "{dialect}"
         );
     }
@@ -90,7 +93,7 @@ async fn capabilities_name_transports_that_answer() {
 }
 
 #[tokio::test]
-async fn aliases_run_the_module_that_the_body_names() {
+async fn path_aliases_run_the_module_of_the_body() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let post = |path: &str, body: &Value| server.post(path).body(body.to_string());
@@ -112,7 +115,7 @@ async fn aliases_run_the_module_that_the_body_names() {
     let rest = rest.text().await.unwrap();
     assert!(rest.contains(r#""resume_from_seq":3,"#), "{rest}");
     for (body, status, code) in [
-        (json!({"module": "nobody"}), 404, "E4006"),
+        (json!({"module": "no-such-module"}), 404, "E4006"),
         (json!({}), 400, "E1001"),
         (
             json!({"module": "counter", "input": {}, "args": ""}),
@@ -128,7 +131,7 @@ async fn aliases_run_the_module_that_the_body_names() {
 }
 
 #[tokio::test]
-async fn whatever_is_wrong_with_a_request_is_told_in_an_envelope() {
+async fn invalid_request_gets_an_error_envelope() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let execute = || server.execute("counter", &input());
@@ -175,7 +178,7 @@ async fn whatever_is_wrong_with_a_request_is_told_in_an_envelope() {
 }
 
 #[tokio::test]
-async fn pages_from_elsewhere_are_kept_out_unless_they_are_listed() {
+async fn foreign_origins_are_refused_unless_listed() {
     let stage = Stage::new();
     stage.configure("[server]\ncors_origins = [\"https://app.example\"]\n");
     let server = stage.serve(&[&stage.talker(0)]);
@@ -201,14 +204,14 @@ async fn pages_from_elsewhere_are_kept_out_unless_they_are_listed() {
     assert_eq!(answer.status(), 200);
     let headers = answer.headers()["access-control-allow-headers"].to_str().unwrap();
     assert!(headers.contains("x-cognitive-recovery-session"), "{headers}");
-    // A name that someone else made lead here.
+    // DNS rebinding: a foreign host name that resolves to this server.
     let rebound = server.get("/v1/modules").header("host", "evil.example");
     assert_eq!(rebound.send().await.unwrap().status(), 403);
 }
 
-/// Where no page from elsewhere is let in, nobody is told about pages; and a browser that asks for one hears no yes.
+/// Without allowed origins no CORS header is sent, also not for a preflight request.
 #[tokio::test]
-async fn a_server_that_lists_no_pages_does_not_speak_of_them() {
+async fn server_without_allowed_origins_sends_no_cors_headers() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let is_silent = |response: &reqwest::Response| {
@@ -237,7 +240,7 @@ async fn a_server_that_lists_no_pages_does_not_speak_of_them() {
 }
 
 #[tokio::test]
-async fn a_client_has_so_many_streams_and_no_more() {
+async fn streams_per_client_are_limited() {
     let stage = Stage::new();
     stage.configure("[server]\nstreams_per_client_max = 2\n");
     let server = stage.serve(&[&stage.talker(200)]);
@@ -253,7 +256,7 @@ async fn a_client_has_so_many_streams_and_no_more() {
     assert!(third.headers().contains_key("retry-after"));
     assert_eq!(body_of(third).await["error"]["code"], "E4002");
     drop(first);
-    // The server hears of it when it next looks at the connection.
+    // The server detects the disconnect at its next write or read.
     let freed = async {
         while stream().send().await.unwrap().status() != 200 {
             tokio::task::yield_now().await;
@@ -266,7 +269,7 @@ async fn a_client_has_so_many_streams_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_stream_that_takes_too_long_ends_with_its_code() {
+async fn stream_over_time_limit_ends_with_its_code() {
     let stage = Stage::new();
     stage.module("hasty", "deny", "both, max_duration_ms: 300");
     let server = stage.serve(&[&stage.talker(5_000)]);
@@ -282,9 +285,9 @@ async fn a_stream_that_takes_too_long_ends_with_its_code() {
     assert!(percents.is_sorted(), "{percents:?}");
 }
 
-/// Two back-ends, each bound to a model; a request may choose, but only among what its key allows.
+/// Two back-ends, each with one model; a request may select a model that its key allows.
 #[tokio::test]
-async fn a_request_may_ask_for_a_model() {
+async fn request_may_select_a_model() {
     let stage = Stage::new();
     let mut config = String::from("[auth]\nrequired = true\n");
     for model in ["small", "large"] {
@@ -326,7 +329,7 @@ async fn a_request_may_ask_for_a_model() {
 }
 
 #[tokio::test]
-async fn capabilities_name_the_media_that_a_back_end_takes() {
+async fn capabilities_list_media_supported_by_backends() {
     let stage = Stage::new();
     let declared = async |features: &str| {
         let config = stage.config(&format!(

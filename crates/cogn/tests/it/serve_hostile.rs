@@ -1,5 +1,5 @@
-//! Clients that mean harm, or are broken enough to look like it. Each is served or refused, none costs
-//! others their answers, and memory stays where it was.
+//! Malicious or broken clients. Each is served or refused, none affects other clients, and memory does not
+//! grow.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// All that the server says until it closes; what it closes roughly is as good as closed.
+/// Reads the response until the connection ends; a reset counts as an end.
 fn rest(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).ok();
@@ -36,7 +36,7 @@ async fn answers(server: &Server) -> bool {
 }
 
 #[tokio::test]
-async fn a_head_or_a_body_that_never_ends_is_given_up() {
+async fn endless_head_or_body_times_out() {
     let stage = Stage::new();
     stage.configure("[server]\nheader_read_ms = 300\nbody_read_ms = 300\n");
     let server = stage.serve(&[&stage.talker(0)]);
@@ -48,7 +48,7 @@ async fn a_head_or_a_body_that_never_ends_is_given_up() {
         b"POST /v1/modules/counter/execute HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{\"te",
     )
     .unwrap();
-    // One that asked once and then says nothing more.
+    // A keep-alive connection that is idle after one request.
     let mut idle = connect(&server);
     idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .unwrap();
@@ -61,9 +61,9 @@ async fn a_head_or_a_body_that_never_ends_is_given_up() {
     assert!(answers(&server).await);
 }
 
-/// Which version of HTTP a client speaks is seen from its first bytes, however slowly they come.
+/// The HTTP version is detected from the first bytes, also when they arrive slowly.
 #[tokio::test]
-async fn both_versions_of_http_are_spoken_without_tls() {
+async fn http1_and_http2_are_served_without_tls() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let second = reqwest::Client::builder()
@@ -77,7 +77,7 @@ async fn both_versions_of_http_are_spoken_without_tls() {
         (reqwest::Version::HTTP_2, 200)
     );
 
-    // The client's first frame of settings says nothing; the server's own comes back.
+    // The client's SETTINGS frame is empty; the server replies with its own.
     let second = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     let first = b"PUT /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     for pause_after in 1..=4 {
@@ -99,7 +99,7 @@ async fn both_versions_of_http_are_spoken_without_tls() {
 }
 
 #[tokio::test]
-async fn headers_without_end_are_refused() {
+async fn endless_headers_are_refused() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let before = memory(&server);
@@ -112,18 +112,18 @@ async fn headers_without_end_are_refused() {
             .write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n")
             .unwrap();
         let mut sent = 0;
-        // 64 MiB would be far beyond any limit; the server hangs up long before.
+        // 64 MiB exceeds every limit; the server closes the connection earlier.
         while sent < 64 * 1024 * 1024 && stream.write_all(line.as_bytes()).is_ok() {
             sent += line.len();
         }
         assert!(sent < 64 * 1024 * 1024, "the server takes headers without end");
     }
-    assert!(memory(&server) < before + 50_000, "headers are kept");
+    assert!(memory(&server) < before + 50_000, "headers are buffered");
     assert!(answers(&server).await);
 }
 
 #[tokio::test]
-async fn a_body_of_a_gigabyte_is_refused_without_being_kept() {
+async fn gigabyte_body_is_refused_without_buffering() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let before = memory(&server);
@@ -147,18 +147,19 @@ async fn a_body_of_a_gigabyte_is_refused_without_being_kept() {
         while pieces < 1_024 && stream.write_all(&piece).is_ok() {
             pieces += 1;
         }
-        assert!(pieces < 1_024, "the whole gigabyte was taken");
-        // A client that goes on writing may lose the answer to the reset; it is never another one.
+        assert!(pieces < 1_024, "the whole gigabyte was read");
+        // A client that continues to write may lose the response to the reset; it never receives another
+        // status.
         if let Ok(answer) = reading.join().unwrap() {
             assert_eq!(&answer, b"HTTP/1.1 413");
         }
     }
-    assert!(memory(&server) < before + 100_000, "bodies are kept");
+    assert!(memory(&server) < before + 100_000, "bodies are buffered");
     assert!(answers(&server).await);
 }
 
 #[tokio::test]
-async fn json_deeper_than_any_stack_is_refused() {
+async fn json_beyond_depth_limit_is_refused() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     for (open, close) in [("[", "]"), ("{\"input\":", "}")] {
@@ -174,32 +175,32 @@ async fn json_deeper_than_any_stack_is_refused() {
 }
 
 #[tokio::test]
-async fn a_crowd_that_says_nothing_keeps_nobody_out() {
+async fn idle_connections_do_not_block_other_clients() {
     let stage = Stage::new();
     stage.configure("[server]\nheader_read_ms = 1000\n");
     let server = stage.serve(&[&stage.talker(0)]);
     assert!(answers(&server).await);
     let before = memory(&server);
-    let mut crowd: Vec<TcpStream> = (0..700).map(|_| connect(&server)).collect();
-    // Some say just enough to be taken for either protocol.
-    for stream in crowd.iter_mut().step_by(3) {
+    let mut idle_connections: Vec<TcpStream> = (0..700).map(|_| connect(&server)).collect();
+    // Some send just enough to leave the protocol version undecided.
+    for stream in idle_connections.iter_mut().step_by(3) {
         stream.write_all(b"P").unwrap();
     }
     assert!(answers(&server).await);
     let each = memory(&server).saturating_sub(before) / 700;
     assert!(each < 64, "{each} KiB for each idle connection");
-    // All of them are closed, not only those that are looked at first.
-    for mut stream in crowd {
+    // All of them are closed, not only those that are polled first.
+    for mut stream in idle_connections {
         match stream.read(&mut [0; 1]) {
-            Ok(size) => assert_eq!(size, 0, "something was said"),
+            Ok(size) => assert_eq!(size, 0, "unexpected output"),
             Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
         }
     }
     drop(server);
-    // Over the limit one waits, and gets its turn as soon as others have gone.
+    // Over the limit a connection waits, and is accepted as soon as others are closed.
     stage.configure("[server]\nconnections_max = 3\nheader_read_ms = 300\n");
     let server = stage.serve(&[&stage.talker(0)]);
-    let crowd: Vec<TcpStream> = (0..6).map(|_| connect(&server)).collect();
+    let idle_connections: Vec<TcpStream> = (0..6).map(|_| connect(&server)).collect();
     assert!(answers(&server).await);
-    drop(crowd);
+    drop(idle_connections);
 }

@@ -1,5 +1,5 @@
-//! The recipes of the guide to serving and of that for vendors' clients: every block of `curl` is run against a real server, and prints what
-//! the block behind it shows. There, `...` stands for any text.
+//! The recipes of the guides for serving and for vendors' clients: every block of `curl` is run against a
+//! real server and prints the output block that follows it. There, `...` matches any text.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ const PAGES: [&str; 2] = ["docs/guide/serving.md", "docs/guide/vendor-clients.md
 const SHOWN: &str = "http://127.0.0.1:8787";
 
 #[test]
-fn recipes_do_what_they_show() {
+fn recipes_print_shown_output() {
     let folder = tempfile::tempdir().unwrap();
     let examples = root().join("examples");
     let mut command = Command::new(binary());
@@ -36,7 +36,7 @@ fn recipes_do_what_they_show() {
     }
 }
 
-/// Runs the recipes of a page; returns how many there were, and how many calls the page shows.
+/// Runs the recipes of a page; returns how many were run, and how many calls the page contains.
 pub(crate) fn play(page: &str, server: &Server) -> (usize, usize) {
     let page = fs::read_to_string(root().join(page)).unwrap();
     let blocks: Vec<(&str, &str)> = page

@@ -1,4 +1,4 @@
-//! Changes under a running server: modules, configuration, certificates; and what its log may hold.
+//! Reload of modules, configuration and certificates, and log output without secrets.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Server, Stage, assemble, data, input};
 
-/// Asks until the answer is as wished. A server that never gets there fails the test by its deadline.
+/// Repeats a request until the condition holds; the deadline fails the test otherwise.
 async fn until(mut ask: impl AsyncFnMut() -> bool) {
     let asking = async {
         while !ask().await {
@@ -33,7 +33,7 @@ async fn refused(server: &Server) -> bool {
 }
 
 #[tokio::test]
-async fn modules_change_under_a_running_server_and_broken_ones_do_not() {
+async fn modules_are_reloaded_and_broken_ones_are_not() {
     let stage = Stage::new();
     stage.configure("[server]\nreload_ms = 20\n");
     let server = stage.serve(&[&stage.talker(5)]);
@@ -47,7 +47,7 @@ async fn modules_change_under_a_running_server_and_broken_ones_do_not() {
     let good = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, good.replace("1.0.0", "1.1.0")).unwrap();
     until(async || version(&server, "counter").await == "1.1.0").await;
-    // What had begun goes on.
+    // A run that was started before continues.
     let text = running.text().await.unwrap();
     assert_eq!(assemble(&text).envelope["data"], data());
 
@@ -63,9 +63,9 @@ async fn modules_change_under_a_running_server_and_broken_ones_do_not() {
     until(async || version(&server, "waiter").await.is_null()).await;
 }
 
-/// A module's name is the one in its manifest, wherever it lies.
+/// A module's name is the one in its manifest, independent of its path.
 #[tokio::test]
-async fn a_broken_module_stays_as_it_was_whatever_its_folder_is_called() {
+async fn broken_module_keeps_its_previous_version_in_any_folder() {
     let stage = Stage::new();
     stage.configure("[server]\nreload_ms = 20\n");
     fs::rename(stage.path("modules/counter"), stage.path("modules/elsewhere")).unwrap();
@@ -73,7 +73,7 @@ async fn a_broken_module_stays_as_it_was_whatever_its_folder_is_called() {
     assert_eq!(version(&server, "counter").await, "1.0.0");
     let manifest = stage.path("modules/elsewhere/module.yaml");
     let good = fs::read_to_string(&manifest).unwrap();
-    // One that would be held to less than was meant, and one that cannot be read.
+    // One with an unknown tier, and one that cannot be parsed.
     let mistyped = good.replace("1.0.0", "1.0.1").replace("tier: ", "tier: x");
     assert_ne!(mistyped, good.replace("1.0.0", "1.0.1"));
     for broken in [&mistyped, "name: counter\nversion: ["] {
@@ -81,7 +81,7 @@ async fn a_broken_module_stays_as_it_was_whatever_its_folder_is_called() {
         until(async || refused(&server).await).await;
         assert_eq!(version(&server, "counter").await, "1.0.0");
     }
-    // It is still known when others change, and taken again when it is mended.
+    // It is still available when other modules change, and is reloaded when it is fixed.
     stage.module("newcomer", "deny", "both");
     until(async || version(&server, "newcomer").await == "1.0.0").await;
     assert_eq!(version(&server, "counter").await, "1.0.0");
@@ -90,7 +90,7 @@ async fn a_broken_module_stays_as_it_was_whatever_its_folder_is_called() {
 }
 
 #[tokio::test]
-async fn configuration_changes_under_a_running_server_if_it_is_good() {
+async fn valid_configuration_is_reloaded_on_sighup() {
     let stage = Stage::new();
     let other = stage.script(
         "other",
@@ -130,9 +130,9 @@ async fn configuration_changes_under_a_running_server_if_it_is_good() {
     until(async || explain().await == "other words").await;
 }
 
-/// Who may call, how many at a time, what is sure enough and what is fetched: all of it from the next request on.
+/// Authentication, concurrency limits, gate and fetch settings: changed ones apply to the next request.
 #[tokio::test]
-async fn doors_limits_gates_and_media_change_under_a_running_server() {
+async fn auth_limits_gate_and_media_settings_are_reloaded() {
     let stage = Stage::new();
     for file in module::conformance::server::kit() {
         if let Some(path) = file.path.strip_prefix("modules/conformance-picture/") {
@@ -186,23 +186,23 @@ async fn doors_limits_gates_and_media_change_under_a_running_server() {
     until(async || reason().await == "fetch_disabled").await;
 }
 
-/// What only a new start can change is named in the log.
+/// Settings that require a restart are named in the log.
 #[tokio::test]
-async fn what_cannot_change_is_said_in_the_log() {
+async fn settings_that_need_a_restart_are_logged() {
     let stage = Stage::new();
     stage.configure("[server]\nreload_ms = 20\n");
     let mut command = stage.serving(&[], &[&stage.talker(0)]);
     command.stderr(fs::File::create(stage.path("log")).unwrap());
     let server = Server::spawn(command);
     until(async || {
-        // Again and again, since nobody says when the server has looked for the first time.
+        // Written repeatedly: the time of the first scan is not observable.
         stage.configure("[server]\nreload_ms = 20\nconnections_max = 7\n[journal]\nkeep_days = 3\n");
         let log = fs::read_to_string(stage.path("log")).unwrap();
-        let told = |name: &str| {
+        let logged = |name: &str| {
             log.lines()
                 .any(|line| line.contains("takes effect at the next start") && line.contains(name))
         };
-        told("server.connections_max") && told("journal") && !told("server.listen")
+        logged("server.connections_max") && logged("journal") && !logged("server.listen")
     })
     .await;
     drop(server);
@@ -216,7 +216,7 @@ fn certificate(stage: &Stage) -> reqwest::Certificate {
 }
 
 #[tokio::test]
-async fn certificates_change_under_a_running_server() {
+async fn certificates_are_reloaded() {
     let stage = Stage::new();
     let old = certificate(&stage);
     stage
@@ -244,7 +244,7 @@ async fn certificates_change_under_a_running_server() {
 
 /// A back-end that repeats its caller's key in an error, as some do.
 #[test]
-fn the_log_is_for_machines_and_holds_no_secret() {
+fn log_is_structured_and_contains_no_secrets() {
     const CANARY: &str = "sk-canary-5f1d0c";
     let stage = Stage::new();
     let echo = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -290,7 +290,7 @@ fn the_log_is_for_machines_and_holds_no_secret() {
     let answer = String::from_utf8(sent.stdout).unwrap();
     assert!(answer.contains(r#""ok":false"#), "{answer}");
     assert!(!answer.contains(CANARY), "{answer}");
-    // Something to be said in the log, whatever else there is.
+    // Produces a log line in any case.
     stage.configure("[server]\nlistne = 1\n");
     let pid = child.id().to_string();
     assert!(

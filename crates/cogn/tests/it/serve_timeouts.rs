@@ -1,5 +1,4 @@
-//! Silence and slowness at both ends of a server: a back-end that stops talking, and a reader that stops
-//! listening.
+//! Timeouts and backpressure of a server: a stalled back-end, and readers that stop reading.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,12 +8,12 @@ use std::time::Duration;
 use ir::Dialect;
 use serde_json::{Value, json};
 use testkit::fault::{events, stream_of};
-use testkit::http::{ScriptedResponse, MockServer};
+use testkit::http::{MockServer, ScriptedResponse};
 
 use crate::harness::{REPLY, Server, Stage, assemble, chunks, input};
 
 #[tokio::test]
-async fn a_back_end_that_falls_silent_ends_the_stream_with_its_code() {
+async fn stalled_backend_ends_stream_with_its_code() {
     let whole = stream_of(Dialect::OpenaiChat, &events(REPLY));
     let half = whole.len() / 2;
     let begun = ScriptedResponse::good("text/event-stream", &whole[..half]);
@@ -42,14 +41,14 @@ async fn a_back_end_that_falls_silent_ends_the_stream_with_its_code() {
             "{text}"
         );
     }
-    // Nobody waits for the middle of a whole answer, and its status says that it took too long.
+    // A non-streaming response has no partial data; its status is 504.
     let response = server.execute("counter", &input()).send().await.unwrap();
     assert_eq!(response.status(), 504);
     let body: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
     assert_eq!(body["error"]["code"], "E2002");
 }
 
-/// The least of a second: a run that has ended may not have let go of its text yet.
+/// The minimum over a second: a run that has ended may not have released its text yet.
 async fn settled_kib(server: &Server) -> u64 {
     let mut least = memory_kib(server);
     for _ in 0..20 {
@@ -65,7 +64,8 @@ fn memory_kib(server: &Server) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Runs of a long answer whose readers take nothing of it, when all of them have ended in the journal.
+/// Starts runs with a long answer whose readers do not read, and waits until all of them have ended in the
+/// journal.
 async fn stall(server: &Server, readers: usize, done: usize) -> Vec<TcpStream> {
     let body = json!({"input": input(), "_options": {"response_mode": "streaming"}}).to_string();
     let stalled = (0..readers).map(|_| {
@@ -92,13 +92,13 @@ async fn stall(server: &Server, readers: usize, done: usize) -> Vec<TcpStream> {
     stalled
 }
 
-/// Many readers that take nothing of a long answer cost little, none holds up its run, and one that wakes up has
-/// lost nothing.
+/// Many stalled readers of a long answer use little memory, none blocks its run, and a reader that continues
+/// receives every event.
 #[tokio::test]
-async fn readers_who_stall_cost_no_memory_and_lose_nothing() {
+async fn stalled_readers_use_no_memory_and_lose_no_events() {
     const READERS: usize = 5;
     let stage = Stage::new();
-    // Longer than what the kernel takes for a connection.
+    // Longer than the socket buffers of a connection.
     let long = "A sentence of many words that goes on. ".repeat(130_000);
     let reply = json!({
         "ok": true,
@@ -110,21 +110,21 @@ async fn readers_who_stall_cost_no_memory_and_lose_nothing() {
         &json!([{"reply": reply.to_string(), "chunk_bytes": 65536}]),
     );
     let mut command = stage.serving(&[], &[&script]);
-    // What the allocator keeps of memory that was given back is chance, and not what is measured.
+    // Memory that the allocator retains after it was freed varies; it is not measured here.
     command.env("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0");
     let server = Server::spawn(command);
-    // The first ones show what a server keeps that has run such modules at all.
+    // The first runs measure the baseline of a server that has run such modules.
     let mut stalled = stall(&server, READERS, READERS).await;
     let before = settled_kib(&server).await;
     for wave in 2..=3 {
         stalled.extend(stall(&server, READERS, wave * READERS).await);
     }
     let grown = settled_kib(&server).await.saturating_sub(before);
-    // The text goes out twice: piece by piece, and whole in the end.
+    // The text is sent twice: in chunks, and complete in the final event.
     let unread = u64::try_from(2 * READERS * 2 * long.len() / 1024).unwrap();
     assert!(
         grown < unread / 2,
-        "{grown} KiB more for {unread} KiB that nobody reads"
+        "{grown} KiB of memory for {unread} KiB of unread output"
     );
     let mut text = Vec::new();
     stalled.pop().unwrap().read_to_end(&mut text).unwrap();

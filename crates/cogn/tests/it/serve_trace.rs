@@ -1,4 +1,4 @@
-//! Traces: a caller's context goes through to the answer, to the back-end and to a collector.
+//! Traces: the caller's trace context is propagated to the response, to the back-end and to a collector.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -12,7 +12,7 @@ use crate::harness::{Stage, input};
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
 
-/// Answers every request with this status, and hands over head and body.
+/// Answers every request with this status, and returns head and body.
 pub(crate) fn listener(status: &'static str) -> (SocketAddr, mpsc::Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -54,7 +54,7 @@ pub(crate) fn attribute<'a>(span: &'a Value, key: &str) -> Option<&'a str> {
 }
 
 #[tokio::test]
-async fn a_trace_goes_from_caller_to_answer_back_end_and_collector() {
+async fn trace_context_is_propagated_to_response_backend_and_collector() {
     let stage = Stage::new();
     let (backend, asked) = listener("503 Service Unavailable");
     let (collector, collected) = listener("200 OK");
@@ -68,20 +68,20 @@ async fn a_trace_goes_from_caller_to_answer_back_end_and_collector() {
     let server = stage.serve(&[]);
     let request = server.execute("counter", &input()).header("traceparent", PARENT);
     let response = request.send().await.unwrap();
-    let told = String::from(response.headers()["traceparent"].to_str().unwrap());
+    let propagated = String::from(response.headers()["traceparent"].to_str().unwrap());
     let session = String::from(response.headers()["x-cognitive-session"].to_str().unwrap());
     let envelope: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
     assert_eq!(envelope["meta"]["trace_id"], TRACE_ID, "{envelope}");
     assert!(
-        told.starts_with(&format!("00-{TRACE_ID}-")) && told != PARENT,
-        "{told}"
+        propagated.starts_with(&format!("00-{TRACE_ID}-")) && propagated != PARENT,
+        "{propagated}"
     );
 
-    let patience = Duration::from_secs(60);
-    let (head, _) = asked.recv_timeout(patience).unwrap();
-    assert!(head.contains(&format!("traceparent: {told}")), "{head}");
+    let timeout = Duration::from_secs(60);
+    let (head, _) = asked.recv_timeout(timeout).unwrap();
+    assert!(head.contains(&format!("traceparent: {propagated}")), "{head}");
 
-    let (_, body) = collected.recv_timeout(patience).unwrap();
+    let (_, body) = collected.recv_timeout(timeout).unwrap();
     let message: Value = serde_json::from_str(&body).unwrap();
     let spans = message["resourceSpans"][0]["scopeSpans"][0]["spans"]
         .as_array()
@@ -89,7 +89,7 @@ async fn a_trace_goes_from_caller_to_answer_back_end_and_collector() {
     let (run, attempts) = spans.split_first().unwrap();
     assert_eq!(run["traceId"], TRACE_ID);
     assert_eq!(run["parentSpanId"], "b7ad6b7169203331");
-    assert!(told.contains(run["spanId"].as_str().unwrap()));
+    assert!(propagated.contains(run["spanId"].as_str().unwrap()));
     assert_eq!(attribute(run, "gen_ai.conversation.id"), Some(session.as_str()));
     let outcomes: Vec<_> = attempts
         .iter()
@@ -103,14 +103,14 @@ async fn a_trace_goes_from_caller_to_answer_back_end_and_collector() {
         .collect();
     assert_eq!(outcomes.first(), Some(&(Some("down"), Some("failed"))));
     assert_eq!(outcomes.last(), Some(&(Some("up"), Some("won"))));
-    // Nothing that was said.
+    // No prompt or answer text.
     for words in ["two words", "Größe", "Count the words"] {
         assert!(!body.contains(words), "{body}");
     }
 }
 
 #[tokio::test]
-async fn what_is_no_trace_is_no_harm() {
+async fn invalid_trace_context_is_ignored() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let request = server

@@ -1,4 +1,4 @@
-//! Runs over the WebSocket: the same events as everywhere, many runs at once.
+//! Runs over the WebSocket: the same events as over HTTP, many runs on one connection.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::keys::{answer, closed, cogn, key};
 use crate::harness::{Server, Stage, assemble, data, input};
+use crate::keys::{answer, closed, cogn, key};
 
 struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
@@ -20,11 +20,11 @@ impl Client {
         Self(connect_async(url).await.unwrap().0)
     }
 
-    async fn say(&mut self, message: &Value) {
+    async fn send(&mut self, message: &Value) {
         self.0.send(Message::text(message.to_string())).await.unwrap();
     }
 
-    async fn hear(&mut self) -> Value {
+    async fn receive(&mut self) -> Value {
         loop {
             match self.0.next().await.expect("more").unwrap() {
                 Message::Text(text) => return serde_json::from_str(&text).unwrap(),
@@ -35,17 +35,17 @@ impl Client {
     }
 
     async fn ask(&mut self, message: &Value) -> Value {
-        self.say(message).await;
-        self.hear().await
+        self.send(message).await;
+        self.receive().await
     }
 
-    /// The events of `id` until its last one, as lines; other runs' events are kept in `others`.
+    /// The events of `id` until its terminal event, as lines; events of other runs are stored in `others`.
     async fn stream(&mut self, id: &str, others: &mut BTreeMap<String, String>) -> String {
         loop {
             if let Some(text) = others.get(id).filter(|text| has_ended(text)) {
                 return text.clone();
             }
-            let message = self.hear().await;
+            let message = self.receive().await;
             assert_eq!(message["type"], "event", "{message}");
             let text = others
                 .entry(String::from(message["id"].as_str().unwrap()))
@@ -66,13 +66,13 @@ fn execute(id: &str, module: &str) -> Value {
 }
 
 #[tokio::test]
-async fn many_runs_share_a_socket_and_none_is_mixed_up() {
+async fn runs_share_a_socket_without_mixing_events() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(1)]);
     let mut client = Client::connect(&server).await;
     let ids: Vec<String> = (0..20).map(|number| format!("run \"{number}\"")).collect();
     for id in &ids {
-        client.say(&execute(id, "counter")).await;
+        client.send(&execute(id, "counter")).await;
     }
     let mut texts = BTreeMap::new();
     for id in &ids {
@@ -84,15 +84,15 @@ async fn many_runs_share_a_socket_and_none_is_mixed_up() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_on_another_socket() {
+async fn run_resumes_on_another_socket() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(10)]);
     let mut first = Client::connect(&server).await;
-    first.say(&execute("a", "counter")).await;
+    first.send(&execute("a", "counter")).await;
     let mut text = String::new();
     let mut last_seq = 0;
     while last_seq < 3 {
-        let event = first.hear().await["event"].take();
+        let event = first.receive().await["event"].take();
         last_seq = event["chunk"]["seq"].as_u64().unwrap_or(last_seq);
         text.push_str(&format!("{event}\n"));
     }
@@ -100,21 +100,21 @@ async fn a_run_goes_on_on_another_socket() {
     let meta: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     let mut second = Client::connect(&server).await;
     let resume = json!({"type": "resume", "id": "b", "session_id": meta["session_id"], "last_seq": last_seq});
-    second.say(&resume).await;
+    second.send(&resume).await;
     let rest = second.stream("b", &mut BTreeMap::new()).await;
     assert_eq!(assemble(&format!("{text}{rest}")).envelope["data"], data());
 }
 
 #[tokio::test]
-async fn a_run_is_cancelled_by_its_id() {
+async fn run_is_cancelled_by_its_id() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(500)]);
     let mut client = Client::connect(&server).await;
-    client.say(&execute("slow", "counter")).await;
-    client.hear().await;
-    client.say(&json!({"type": "cancel", "id": "slow"})).await;
+    client.send(&execute("slow", "counter")).await;
+    client.receive().await;
+    client.send(&json!({"type": "cancel", "id": "slow"})).await;
     loop {
-        let event = client.hear().await["event"].take();
+        let event = client.receive().await["event"].take();
         if event["ok"] == false {
             assert_eq!(event["error"]["code"], "E2010");
             break;
@@ -123,7 +123,7 @@ async fn a_run_is_cancelled_by_its_id() {
 }
 
 #[tokio::test]
-async fn a_module_that_does_not_stream_gives_one_event() {
+async fn non_streaming_module_sends_one_event() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let mut client = Client::connect(&server).await;
@@ -133,7 +133,7 @@ async fn a_module_that_does_not_stream_gives_one_event() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_followed_is_refused_and_the_socket_lives() {
+async fn invalid_messages_are_refused_and_the_socket_stays_open() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(300)]);
     let mut client = Client::connect(&server).await;
@@ -142,7 +142,10 @@ async fn what_cannot_be_followed_is_refused_and_the_socket_lives() {
         (json!({"type": "dance", "id": "x"}), "E1004"),
         (json!({"type": "execute"}), "E1002"),
         (json!({"type": "execute", "id": "x"}), "E1002"),
-        (json!({"type": "execute", "id": "x", "module": "nobody"}), "E4006"),
+        (
+            json!({"type": "execute", "id": "x", "module": "no-such-module"}),
+            "E4006",
+        ),
         (
             json!({"type": "execute", "id": "x", "module": "counter"}),
             "E1002",
@@ -161,18 +164,18 @@ async fn what_cannot_be_followed_is_refused_and_the_socket_lives() {
         assert_eq!(answer["type"], "error", "{message} {answer}");
         assert_eq!(answer["event"]["error"]["code"], code, "{message} {answer}");
     }
-    // Deeper than any parser would follow.
+    // Nested deeper than the depth limit.
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     client.0.send(Message::text(deep)).await.unwrap();
-    assert_eq!(client.hear().await["event"]["error"]["code"], "E1000");
-    // An id in use, and more runs than a socket carries.
+    assert_eq!(client.receive().await["event"]["error"]["code"], "E1000");
+    // A duplicate id, and more runs than the limit per socket.
     let mut codes = Vec::new();
     for number in 0..=64 {
-        client.say(&execute(&format!("r{number}"), "counter")).await;
+        client.send(&execute(&format!("r{number}"), "counter")).await;
     }
-    client.say(&execute("r0", "counter")).await;
+    client.send(&execute("r0", "counter")).await;
     while codes.len() < 2 {
-        let answer = client.hear().await;
+        let answer = client.receive().await;
         if answer["type"] == "error" {
             codes.push(answer["event"]["error"]["code"].clone());
         }
@@ -181,7 +184,7 @@ async fn what_cannot_be_followed_is_refused_and_the_socket_lives() {
 }
 
 #[tokio::test]
-async fn a_page_from_elsewhere_opens_no_socket() {
+async fn foreign_origin_cannot_open_a_socket() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let request = server
@@ -195,12 +198,12 @@ async fn a_page_from_elsewhere_opens_no_socket() {
 }
 
 #[tokio::test]
-async fn a_stopping_server_ends_its_sockets_in_order() {
+async fn shutdown_closes_sockets_cleanly() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(10)]);
     let mut client = Client::connect(&server).await;
-    client.say(&execute("a", "counter")).await;
-    client.hear().await;
+    client.send(&execute("a", "counter")).await;
+    client.receive().await;
     let stopping = tokio::task::spawn_blocking(move || server.terminate());
     let mut ended = false;
     while let Some(Ok(message)) = client.0.next().await {
@@ -221,7 +224,7 @@ async fn a_stopping_server_ends_its_sockets_in_order() {
 }
 
 #[tokio::test]
-async fn what_http_has_in_headers_stands_in_a_message() {
+async fn http_headers_are_fields_of_a_message() {
     const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
@@ -229,13 +232,14 @@ async fn what_http_has_in_headers_stands_in_a_message() {
     let mut message = execute("a", "counter");
     message["_idempotency_key"] = json!("order-1");
     message["_traceparent"] = json!(format!("00-{TRACE_ID}-b7ad6b7169203331-01"));
-    client.say(&message).await;
+    client.send(&message).await;
     let first = client.stream("a", &mut BTreeMap::new()).await;
     assert_eq!(assemble(&first).envelope["meta"]["trace_id"], TRACE_ID, "{first}");
-    // The same request again is the same run, on any connection; another one under its name is refused.
+    // A repeated request finds the same run on any connection; a different request with the same idempotency
+    // key is refused.
     message["id"] = json!("b");
     let mut other = Client::connect(&server).await;
-    other.say(&message).await;
+    other.send(&message).await;
     let again = other.stream("b", &mut BTreeMap::new()).await;
     assert_eq!(again, first);
     message["id"] = json!("c");
@@ -245,7 +249,7 @@ async fn what_http_has_in_headers_stands_in_a_message() {
     assert_eq!(refused["event"]["error"]["code"], "E1001", "{refused}");
     message["_idempotency_key"] = json!("");
     assert_eq!(other.ask(&message).await["event"]["error"]["code"], "E1001");
-    // A connection that was opened in a trace passes it on to its runs.
+    // The trace context of the connection is passed on to its runs.
     let request = format!("ws://{}/v1/ws", server.address());
     let mut request = request.into_client_request().unwrap();
     let parent = "00-11111111111111111111111111111111-2222222222222222-01";
@@ -253,13 +257,13 @@ async fn what_http_has_in_headers_stands_in_a_message() {
         .headers_mut()
         .insert("traceparent", parent.parse().unwrap());
     let mut traced = Client(connect_async(request).await.unwrap().0);
-    traced.say(&execute("d", "counter")).await;
+    traced.send(&execute("d", "counter")).await;
     let text = traced.stream("d", &mut BTreeMap::new()).await;
     assert_eq!(assemble(&text).envelope["meta"]["trace_id"], "1".repeat(32));
 }
 
 #[tokio::test]
-async fn a_ticket_opens_one_socket_with_the_rights_of_its_owner() {
+async fn ticket_opens_one_socket_with_rights_of_its_owner() {
     let stage = Stage::new();
     let (runner, reader) = (key(&stage, &[]), key(&stage, &["--scope", "read"]));
     let server = closed(&stage, &[&stage.talker(0)]);
@@ -279,7 +283,7 @@ async fn a_ticket_opens_one_socket_with_the_rights_of_its_owner() {
     };
     let url = ticket(&runner).await;
     let mut client = Client(connect_async(&url).await.unwrap().0);
-    client.say(&execute("a", "counter")).await;
+    client.send(&execute("a", "counter")).await;
     let text = client.stream("a", &mut BTreeMap::new()).await;
     assert_eq!(assemble(&text).envelope["data"], data());
     assert!(connect_async(&url).await.is_err(), "it was used");
@@ -289,7 +293,7 @@ async fn a_ticket_opens_one_socket_with_the_rights_of_its_owner() {
 }
 
 #[tokio::test]
-async fn a_socket_ends_with_the_credentials_that_opened_it() {
+async fn socket_ends_with_its_credentials() {
     let stage = Stage::new();
     let runner = key(&stage, &[]);
     let server = closed(&stage, &[&stage.talker(0)]);
@@ -299,7 +303,7 @@ async fn a_socket_ends_with_the_credentials_that_opened_it() {
     let header = format!("Bearer {runner}").parse().unwrap();
     request.headers_mut().insert("authorization", header);
     let mut client = Client(connect_async(request).await.unwrap().0);
-    client.say(&execute("a", "counter")).await;
+    client.send(&execute("a", "counter")).await;
     client.stream("a", &mut BTreeMap::new()).await;
     let (_, ticket) = answer(server.post("/v1/ws/token").bearer_auth(&runner)).await;
     let (_, listed, _) = cogn(&stage, &["keys", "list", "--json"]);
@@ -308,9 +312,9 @@ async fn a_socket_ends_with_the_credentials_that_opened_it() {
         cogn(&stage, &["keys", "revoke", listed[0]["id"].as_str().unwrap()]).0,
         0
     );
-    // It is remembered for a second at most.
+    // Keys are cached for at most a second.
     let closed = loop {
-        client.say(&json!({"type": "ping", "id": "p"})).await;
+        client.send(&json!({"type": "ping", "id": "p"})).await;
         match client.0.next().await.expect("more").unwrap() {
             Message::Close(frame) => break frame.unwrap(),
             _ => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
@@ -323,39 +327,39 @@ async fn a_socket_ends_with_the_credentials_that_opened_it() {
 }
 
 #[tokio::test]
-async fn a_farewell_is_answered_and_what_is_broken_is_told() {
+async fn close_frame_is_answered_and_oversized_message_closes_with_1002() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
-    let mut polite = Client::connect(&server).await;
-    polite.0.send(Message::Close(None)).await.unwrap();
-    // The answer ends the stream; without one there is an error.
-    while let Some(heard) = polite.0.next().await {
+    let mut closing = Client::connect(&server).await;
+    closing.0.send(Message::Close(None)).await.unwrap();
+    // The close frame ends the stream without an error.
+    while let Some(heard) = closing.0.next().await {
         heard.unwrap();
     }
     let mut large = Client::connect(&server).await;
     let message = Message::text("x".repeat(17 * 1024 * 1024));
-    // It may be cut off before all of it is sent.
+    // The connection may be closed before the message is completely sent.
     large.0.send(message).await.ok();
-    let told = large.0.next().await;
-    if let Some(Ok(Message::Close(Some(frame)))) = &told {
+    let received = large.0.next().await;
+    if let Some(Ok(Message::Close(Some(frame)))) = &received {
         assert_eq!(u16::from(frame.code), 1002, "{frame}");
         assert!(!frame.reason.is_empty());
     } else {
-        panic!("{told:?}");
+        panic!("{received:?}");
     }
 }
 
 #[tokio::test]
-async fn whatever_a_socket_asks_for_counts_against_the_rate() {
+async fn every_socket_request_counts_against_the_rate_limit() {
     let stage = Stage::new();
     let few = key(&stage, &["--rate", "3/h"]);
     let server = closed(&stage, &[&stage.talker(0)]);
     let (_, ticket) = answer(server.post("/v1/ws/token").bearer_auth(&few)).await;
     let ticket = ticket["data"]["url"].as_str().unwrap();
     let url = format!("ws://{}{ticket}", server.address());
-    // The ticket, the socket and the run were three.
+    // Ticket, socket and run count as three requests.
     let mut client = Client(connect_async(url).await.unwrap().0);
-    client.say(&execute("a", "counter")).await;
+    client.send(&execute("a", "counter")).await;
     let text = client.stream("a", &mut BTreeMap::new()).await;
     let meta: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     let resume = json!({"type": "resume", "id": "b", "session_id": meta["session_id"], "last_seq": 1});

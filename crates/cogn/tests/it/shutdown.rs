@@ -1,5 +1,4 @@
-//! Calls without a module when the server is told to stop: they have the time that runs have, and whatever happens,
-//! each stands in the accounts once.
+//! Relayed calls during shutdown: they have the drain time of runs, and each is counted once.
 
 use std::time::Duration;
 
@@ -15,10 +14,10 @@ use tokio_util::task::TaskTracker;
 use crate::harness::{Server, Stage};
 use crate::vendor_client::{DIALECTS, is_ended, path, question, read};
 
-/// Longer than connections may take to close once nothing more is to be said.
+/// Takes longer than idle connections may take to close during shutdown.
 const LONG: &str = "one two three four five six";
 
-/// Says [`LONG`] in this time.
+/// A script that sends [`LONG`] in this time.
 fn talker(stage: &Stage, took: Duration) -> String {
     let pieces = LONG.len().div_ceil(3);
     let delay_ms = took.as_millis() / pieces as u128;
@@ -26,7 +25,7 @@ fn talker(stage: &Stage, took: Duration) -> String {
     stage.script("slow", &exchange)
 }
 
-/// Waits until so many calls are under way.
+/// Waits until this many calls are running.
 async fn until_running(server: &Server, count: usize) {
     let line = format!("cogn_runs_running {count}\n");
     let asking = async {
@@ -43,7 +42,7 @@ async fn until_running(server: &Server, count: usize) {
         .unwrap();
 }
 
-/// How many calls stand in the accounts of a journal that nobody has open, and how many are left open.
+/// Number of calls in the usage of a closed journal, and number of unfinished calls.
 async fn accounts(stage: &Stage) -> (u64, usize) {
     let journal = SqliteJournal::open(&stage.path("journal.db")).await.unwrap();
     let lines = journal.usage(None, &UsageFilter::default()).await.unwrap();
@@ -53,7 +52,7 @@ async fn accounts(stage: &Stage) -> (u64, usize) {
 }
 
 #[tokio::test]
-async fn calls_that_end_in_time_end_whole() {
+async fn calls_complete_within_drain_time() {
     let stage = Stage::new();
     stage.configure("[server]\ndrain_ms = 60000\n");
     let server = stage.serve(&[&talker(&stage, Duration::from_secs(4))]);
@@ -83,16 +82,16 @@ async fn calls_that_end_in_time_end_whole() {
     let count = calls.len();
     until_running(&server, count).await;
     let stopping = tokio::task::spawn_blocking(move || server.terminate());
-    while let Some(said) = calls.join_next().await {
-        assert_eq!(said.unwrap(), LONG);
+    while let Some(outcome) = calls.join_next().await {
+        assert_eq!(outcome.unwrap(), LONG);
     }
     assert_eq!(stopping.await.unwrap(), Some(0));
     assert_eq!(accounts(&stage).await, (count as u64, 0));
 }
 
-/// The second call of one that is asked for again begins when the first has ended, and so nothing is under way.
+/// A reask starts when its first attempt has ended, so for a moment no attempt is in flight.
 #[tokio::test]
-async fn a_call_that_is_made_once_more_has_the_same_time() {
+async fn reask_completes_within_drain_time() {
     let stage = Stage::new();
     stage.configure("[server]\ndrain_ms = 60000\n");
     let script = stage.script(
@@ -119,7 +118,7 @@ async fn a_call_that_is_made_once_more_has_the_same_time() {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_is_cut_and_accounted_for_once() {
+async fn call_over_drain_time_is_cancelled_and_counted_once() {
     for http2 in [false, true] {
         let stage = Stage::new();
         stage.configure("[server]\ndrain_ms = 100\n");
@@ -148,9 +147,9 @@ async fn a_call_that_takes_too_long_is_cut_and_accounted_for_once() {
         let stopping = tokio::task::spawn_blocking(move || server.terminate());
         let code = tokio::time::timeout(Duration::from_secs(60), stopping).await;
         assert_eq!(code.unwrap().unwrap(), Some(0));
-        let said = asking.await.unwrap();
-        assert!(said.is_err() || said.is_ok_and(|text| !is_ended(&text)));
-        // It is closed by the server that was stopped, and the next one adds nothing.
+        let outcome = asking.await.unwrap();
+        assert!(outcome.is_err() || outcome.is_ok_and(|text| !is_ended(&text)));
+        // The call is closed by the stopped server; the next server does not count it again.
         assert_eq!(accounts(&stage).await, (1, 0), "http2: {http2}");
         let next = stage.serve(&[&slow]);
         until_running(&next, 0).await;

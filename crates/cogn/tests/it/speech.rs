@@ -1,11 +1,11 @@
-//! Speech and embeddings that really work on this machine, asked for as OpenAI's clients do: eSpeak NG and Piper
-//! speak, PocketSphinx and Whisper hear, and the embedded encoder makes vectors.
+//! Speech and embeddings with real local programs, requested as OpenAI's clients do: text to speech with
+//! eSpeak NG and Piper, speech to text with PocketSphinx and Whisper, embeddings with the embedded encoder.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Server, Stage};
 
-/// Programs that speak and hear.
+/// Back-ends for text to speech and speech to text.
 pub(crate) const RECIPES: &str = r#"
 [[backends]]
 name = "voice"
@@ -17,7 +17,7 @@ kind = "command"
 recipe = "pocketsphinx"
 "#;
 
-/// Voices by name: the model that is asked for says which of them speaks.
+/// Voices by name: the requested model selects one of them.
 const TRAINED: &str = r#"
 [[backends]]
 name = "machine"
@@ -36,7 +36,7 @@ recipe = "faster-whisper"
 timeouts = { total_ms = 300000 }
 "#;
 
-/// The sentence that both voices say clearly enough for a small model.
+/// A sentence that a small model transcribes correctly for both voices.
 const SENTENCE: &str = "Please send the invoice to the office before Friday.";
 
 fn trained_server(stage: &Stage) -> Server {
@@ -55,7 +55,7 @@ fn server(stage: &Stage) -> Server {
     Server::spawn(command)
 }
 
-/// A form as browsers and vendors' clients send it.
+/// A multipart form as browsers and vendors' clients send it.
 fn form(file: &[u8], fields: &[(&str, &str)]) -> Vec<u8> {
     let mut body = Vec::new();
     for (name, value) in fields {
@@ -87,7 +87,7 @@ async fn hear(server: &Server, file: &[u8], fields: &[(&str, &str)]) -> (u16, St
 }
 
 #[tokio::test]
-async fn a_spoken_sentence_comes_back_as_text() {
+async fn spoken_sentence_is_transcribed_back() {
     let stage = Stage::new();
     let server = server(&stage);
     let sentence = "The meeting is on Monday morning.";
@@ -118,7 +118,7 @@ async fn a_spoken_sentence_comes_back_as_text() {
     assert_eq!(text, "the meeting is on monday morning\n");
 }
 
-/// Whatever a canonical request is answered with.
+/// The response to a canonical request.
 async fn canonical(server: &Server, operation: &str, payload: Value) -> Value {
     let request = json!({
         "version": 1, "request_id": "r", "operation": operation,
@@ -133,14 +133,14 @@ async fn canonical(server: &Server, operation: &str, payload: Value) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// A trained voice throws dice: no sentence sounds the same twice, and now and then one is misheard.
+/// A trained voice is random: two renderings of a sentence differ, and some are transcribed wrongly.
 const SAYINGS: usize = 4;
 
-/// Times rise, stay within the sound, and belong to the words that were said.
+/// Times increase, are within the audio, and belong to the words of the sentence.
 fn check_times(heard: &Value) {
     let words = heard["words"].as_array().expect("words");
-    let said: Vec<&str> = words.iter().filter_map(|word| word["word"].as_str()).collect();
-    assert_eq!(said.join(" "), SENTENCE, "{heard}");
+    let spoken_words: Vec<&str> = words.iter().filter_map(|word| word["word"].as_str()).collect();
+    assert_eq!(spoken_words.join(" "), SENTENCE, "{heard}");
     let end = heard["duration"].as_f64().expect("a duration");
     let mut before = 0.0;
     for word in words {
@@ -156,7 +156,7 @@ fn check_times(heard: &Value) {
 }
 
 #[tokio::test]
-async fn trained_voices_and_ears_understand_each_other() {
+async fn trained_voices_and_recognisers_round_trip() {
     let stage = Stage::new();
     let server = trained_server(&stage);
     for model in ["joe", "machine"] {
@@ -169,7 +169,7 @@ async fn trained_voices_and_ears_understand_each_other() {
             assert_eq!(spoken.status(), 200);
             assert_eq!(spoken.headers()["content-type"], "audio/wav");
             let sound = spoken.bytes().await.expect("sound");
-            // The language is found, and the times of all words with it.
+            // The language is detected, and the times of all words are returned.
             let fields = [
                 ("model", "whisper-1"),
                 ("response_format", "verbose_json"),
@@ -192,7 +192,7 @@ async fn trained_voices_and_ears_understand_each_other() {
 }
 
 #[tokio::test]
-async fn trained_voices_and_ears_work_in_canonical_envelopes() {
+async fn trained_voices_and_recognisers_work_in_canonical_envelopes() {
     let stage = Stage::new();
     let server = trained_server(&stage);
     let (mut audio, mut heard) = (Value::Null, Value::Null);
@@ -211,7 +211,7 @@ async fn trained_voices_and_ears_work_in_canonical_envelopes() {
     }
     assert_eq!(heard["text"], SENTENCE);
     check_times(&heard);
-    // What was heard at known times can be shown as subtitles.
+    // Words with times can be rendered as subtitles.
     let sound = audio["data"].as_str().expect("bytes");
     let sound = ir::media::Base64::from_text(sound).decode().expect("base64");
     let (status, shown) = hear(
@@ -229,9 +229,9 @@ async fn trained_voices_and_ears_work_in_canonical_envelopes() {
     assert!(status >= 400 && refused.contains("not tlh"), "{refused}");
 }
 
-/// What is missing is found by trying: the program may be there without its voice, or its model.
+/// Missing dependencies are found by probing: the program may be installed without its voice or model.
 #[test]
-fn a_voice_and_a_model_that_are_missing_are_named() {
+fn missing_voice_and_model_are_named() {
     let stage = Stage::new();
     let config = stage.config(TRAINED);
     let check = |path: &std::path::Path| {
@@ -260,10 +260,10 @@ fn a_voice_and_a_model_that_are_missing_are_named() {
 }
 
 #[tokio::test]
-async fn what_a_program_cannot_do_is_said_and_not_guessed() {
+async fn unsupported_requests_are_reported() {
     let stage = Stage::new();
     let server = server(&stage);
-    // Vendors' clients ask for MP3 where nobody says; this program makes WAV, and says so.
+    // Vendors' clients request MP3 by default; this program produces WAV and declares it.
     let spoken = speak(
         &server,
         &json!({"model": "tts-1", "input": "Hello.", "voice": "unheard-of"}),
@@ -279,7 +279,7 @@ async fn what_a_program_cannot_do_is_said_and_not_guessed() {
 
 #[cfg(feature = "local")]
 #[tokio::test]
-async fn embeddings_are_made_in_this_process() {
+async fn embeddings_are_computed_in_process() {
     let stage = Stage::new();
     let shelf = stage.path("shelf");
     let folder = testkit::embedding_model::small_encoder();
@@ -328,7 +328,7 @@ async fn embeddings_are_made_in_this_process() {
         "{}",
         made["usage"]
     );
-    // Vendors' clients ask for bits and unpack them themselves.
+    // Vendors' clients request base64 and decode it themselves.
     let (_, packed) = ask(json!({"input": texts[0], "encoding_format": "base64"})).await;
     let bits = packed["data"][0]["embedding"].as_str().expect("a text");
     let bits = ir::media::Base64::from_text(bits).decode().expect("base64");

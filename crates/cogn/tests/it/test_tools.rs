@@ -1,5 +1,5 @@
-//! Tools of others that tests are run with, from the Python and Node.js registries. They are pinned by hashes,
-//! installed once and kept in the user's cache folder.
+//! Third-party tools for tests, from the Python and Node.js registries: pinned by hashes, installed once and
+//! cached in the user's cache folder.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-/// Fails with what the command said.
+/// Panics with the output of the command.
 pub(crate) fn succeed(command: &mut Command) -> String {
     let output = command.output().expect("the command runs");
-    let said = String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned();
-    assert!(output.status.success(), "{command:?}\n{said}");
+    let printed = String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned();
+    assert!(output.status.success(), "{command:?}\n{printed}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn fixture(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(path)
 }
 
-/// A Python environment with what a file of requirements names.
+/// A Python environment with the packages of a requirements file.
 pub(crate) fn python(name: &str, requirements: &str) -> PathBuf {
     let requirements = fixture(requirements);
     once(name, std::slice::from_ref(&requirements), |folder| {
@@ -31,7 +31,7 @@ pub(crate) fn python(name: &str, requirements: &str) -> PathBuf {
     })
 }
 
-/// A folder with the packages that a lock file names.
+/// A folder with the packages of a lock file.
 pub(crate) fn node(name: &str, folder: &str) -> PathBuf {
     let files = ["package.json", "package-lock.json"].map(|file| fixture(folder).join(file));
     once(name, &files, |folder| {
@@ -40,13 +40,13 @@ pub(crate) fn node(name: &str, folder: &str) -> PathBuf {
             fs::copy(file, folder.join(file.file_name().unwrap())).unwrap();
         }
         let mut npm = Command::new("npm");
-        // `ci` would refuse a lock file that was made elsewhere: it misses what other platforms need.
+        // `ci` would refuse a lock file made on another platform: it lacks the packages of this one.
         npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"]);
         succeed(npm.current_dir(folder));
     })
 }
 
-/// Makes a folder if nobody has made it from these files yet; others wait meanwhile.
+/// Creates the folder for these files unless it exists; concurrent callers wait.
 fn once(name: &str, files: &[PathBuf], make: impl FnOnce(&Path)) -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| std::env::home_dir().map(|home| home.join(".cache")));

@@ -1,4 +1,4 @@
-//! Signed tokens against a running server: what is good opens, and nothing else does.
+//! Signed tokens (JWT) against a running server: valid ones are accepted, all others are refused.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Server, Stage, data, input};
 
-/// An ES256 key pair that was made for this test and opens nothing else.
+/// An ES256 key pair generated for this test, used nowhere else.
 const PRIVATE: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgVz0bJiC45zl1XbdlPSKXv5bIseXExEdqy/UPQe45ZFuhRANCAATr7v4soEqSg68r1oMBCOlqMctX2wfdHY/fgYJPS6rrsdDC3+2v/ZgtkL82pgT4i3N79P43bpHO8bfRqa2p99oz";
 const X: &str = "6-7-LKBKkoOvK9aDAQjpajHLV9sH3R2P34GCT0uq67E";
 const Y: &str = "0MLf7a_9mC2QvzamBPiLc3v0_jdukc7xt9Gpran32jM";
@@ -61,7 +61,7 @@ async fn ask(server: &Server, token: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_good_token_opens_its_tenant_and_a_bad_one_nothing() {
+async fn valid_token_grants_its_tenant_and_invalid_ones_nothing() {
     let stage = Stage::new();
     std::fs::write(stage.path("jwks.json"), key_set("k1")).unwrap();
     let server = serve(&stage, stage.path("jwks.json").to_str().unwrap());
@@ -100,7 +100,7 @@ async fn a_good_token_opens_its_tenant_and_a_bad_one_nothing() {
     }
 }
 
-/// A key set behind a URL, given out to whoever asks, and how often that was.
+/// A key set served at a URL, with the number of requests for it.
 fn publish(kid: &'static str) -> (String, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/jwks.json", listener.local_addr().unwrap());
@@ -126,7 +126,7 @@ fn publish(kid: &'static str) -> (String, std::sync::Arc<std::sync::atomic::Atom
 }
 
 #[tokio::test]
-async fn a_key_set_is_fetched_once_and_not_for_every_stranger() {
+async fn key_set_is_fetched_once_despite_unknown_key_ids() {
     let stage = Stage::new();
     let (url, asked) = publish("k1");
     let server = serve(&stage, &url);
@@ -138,7 +138,7 @@ async fn a_key_set_is_fetched_once_and_not_for_every_stranger() {
 }
 
 #[tokio::test]
-async fn a_file_of_keys_is_seen_from_the_file_that_names_it() {
+async fn key_set_path_is_relative_to_the_configuration_file() {
     let stage = Stage::new();
     std::fs::create_dir(stage.path("conf")).unwrap();
     std::fs::write(stage.path("conf/jwks.json"), key_set("k1")).unwrap();

@@ -1,5 +1,5 @@
-//! Tools in front of back-ends that call none: described in the prompt, called in an agreed form, and told to the
-//! caller as the calls that they are, in its own dialect.
+//! Tool emulation for back-ends without native tools: tools are described in the prompt, calls have an agreed
+//! form, and the client receives tool calls in its own dialect.
 
 use ir::event::FinishReason;
 use ir::{Dialect, Event, Fold};
@@ -37,7 +37,7 @@ fn serve(stage: &Stage, kind: &str, upstream: &MockServer) -> Server {
 }
 
 #[tokio::test]
-async fn every_caller_gets_calls_from_a_back_end_that_makes_none() {
+async fn every_client_gets_tool_calls_from_backend_without_tools() {
     for (kind, dialect) in KINDS {
         let upstream = scripted(dialect, &script());
         let stage = Stage::new();
@@ -83,9 +83,9 @@ async fn every_caller_gets_calls_from_a_back_end_that_makes_none() {
     }
 }
 
-/// The next turn: what was called and what came of it, as the model wrote it and as it can read it.
+/// The next turn: calls and results, as the model wrote them and as text that it can read.
 #[tokio::test]
-async fn a_conversation_with_results_goes_on_as_text() {
+async fn conversation_with_tool_results_is_sent_as_text() {
     let upstream = scripted(Dialect::OpenaiChat, "- reply: It rains.\n");
     let stage = Stage::new();
     let server = serve(&stage, "openai", &upstream);
@@ -114,7 +114,7 @@ async fn a_conversation_with_results_goes_on_as_text() {
         let answer = read(caller, ask(&server, caller, &with_tool(caller, body)).await).await;
         assert_eq!(answer.text(), "It rains.", "{caller}");
         let sent = upstream.received().pop().unwrap().json();
-        let said: Vec<(&str, &str)> = sent["messages"]
+        let turns: Vec<(&str, &str)> = sent["messages"]
             .as_array()
             .into_iter()
             .flatten()
@@ -125,7 +125,7 @@ async fn a_conversation_with_results_goes_on_as_text() {
                 )
             })
             .collect();
-        let [("system", prompt), asked, called, told] = said.as_slice() else {
+        let [("system", prompt), asked, called, result_turn] = turns.as_slice() else {
             panic!("{caller}: {sent}");
         };
         assert!(prompt.starts_with("You can call tools."), "{prompt}");
@@ -133,7 +133,7 @@ async fn a_conversation_with_results_goes_on_as_text() {
         let call = r#"{"calls":[{"tool":"weather","arguments":{"city":"Bern"}}]}"#;
         assert_eq!(*called, ("assistant", call), "{caller}");
         let result = r#"{"results":[{"call":1,"tool":"weather","content":"rain"}]}"#;
-        assert_eq!(*told, ("user", result), "{caller}");
+        assert_eq!(*result_turn, ("user", result), "{caller}");
     }
 }
 
@@ -152,7 +152,7 @@ async fn ask_canonical(server: &Server, request: &Value) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn canonical_answers_say_what_was_done() {
+async fn canonical_response_reports_emulation() {
     let upstream = scripted(Dialect::OpenaiChat, &script());
     let stage = Stage::new();
     let server = serve(&stage, "openai", &upstream);
@@ -191,7 +191,7 @@ async fn canonical_answers_say_what_was_done() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_want_it_is_refused() {
+async fn emulation_is_refused_in_strict_mode() {
     let upstream = scripted(Dialect::OpenaiChat, &script());
     let stage = Stage::new();
     let server = serve(&stage, "openai", &upstream);
@@ -230,10 +230,10 @@ async fn whoever_does_not_want_it_is_refused() {
     assert!(upstream.received().is_empty());
 }
 
-/// A model that calls no tools of itself, held to the form of a call.
+/// A model without native tools, constrained by a grammar to the form of a call.
 #[cfg(all(feature = "local", unix))]
 #[tokio::test]
-async fn the_embedded_model_calls_a_tool() {
+async fn embedded_model_calls_a_tool() {
     let stage = Stage::new();
     let weights = stage.path("embedded.gguf");
     std::os::unix::fs::symlink(testkit::language_model::small_model(), &weights).unwrap();

@@ -1,23 +1,23 @@
-//! What is written down of calls without a module: in the accounts, in the figures and in traces, with the names
-//! and numbers of the back-ends that were asked.
+//! What is recorded about relayed calls: usage, metrics and traces, with names and numbers of all attempted
+//! back-ends.
 
 use std::process::Command;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, MockServer};
+use testkit::http::{MockServer, ScriptedResponse};
 
+use crate::harness::{Server, Stage};
 use crate::openai_unary::{ALL, back_end, json_of, vendor};
 use crate::serve_trace::{attribute, listener};
-use crate::harness::{Server, Stage};
 use crate::vendor_client::{DIALECTS, ask, question};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that is asked first and has no time, and one that answers.
+/// A back-end that is called first and is busy, and one that answers.
 struct Scene {
     stage: Stage,
     server: Server,
@@ -28,7 +28,8 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let stage = Stage::new();
-        let busy = MockServer::with_responses(ScriptedResponse::response("503 Service Unavailable", &[], "{}"));
+        let busy =
+            MockServer::with_responses(ScriptedResponse::response("503 Service Unavailable", &[], "{}"));
         let good = vendor();
         let (collector, spans) = listener("200 OK");
         let first = back_end(
@@ -55,17 +56,17 @@ impl Scene {
         }
     }
 
-    /// Spans as they were sent, until those of this many calls are there.
+    /// Received spans, grouped by call, until this many calls are complete.
     fn calls(&self, count: usize) -> Vec<Vec<Value>> {
         let mut calls: Vec<Vec<Value>> = Vec::new();
         let mut spans = 0;
         while spans < count * 3 {
-            let (_, body) = self.spans.recv_timeout(PATIENCE).unwrap();
+            let (_, body) = self.spans.recv_timeout(TIMEOUT).unwrap();
             let message: Value = serde_json::from_str(&body).unwrap();
             let sent = &message["resourceSpans"][0]["scopeSpans"][0]["spans"];
             for span in sent.as_array().unwrap() {
                 spans += 1;
-                // The logical call comes before what was done for it.
+                // The span of the logical call precedes those of its attempts.
                 match span["kind"] == 1 {
                     true => calls.push(vec![span.clone()]),
                     false => calls.last_mut().unwrap().push(span.clone()),
@@ -76,7 +77,7 @@ impl Scene {
     }
 }
 
-/// The call itself without numbers, and one child for each attempt with its own.
+/// The span of the call has no usage; each attempt has a child span with its usage.
 fn check(call: &[Value], operation: &str, run: &str, used: (Option<&str>, Option<&str>)) {
     let [call, failed, won] = call else {
         panic!("one call and two attempts: {call:?}")
@@ -90,7 +91,7 @@ fn check(call: &[Value], operation: &str, run: &str, used: (Option<&str>, Option
     assert_eq!(attribute(call, "gen_ai.conversation.id"), Some(run));
     assert_eq!(attribute(call, "cogn.attempts"), Some("2"));
     assert_eq!(attribute(call, "cogn.module"), None);
-    // Whoever adds up all spans must not find a token twice.
+    // The sum over all spans must count each token once.
     assert_eq!(attribute(call, "gen_ai.usage.input_tokens"), None);
     for (attempt, number, backend) in [(failed, "1", "busy"), (won, "2", "good")] {
         assert_eq!(attempt["kind"], 3, "a call to somewhere else");
@@ -160,7 +161,7 @@ async fn calls_are_traced_with_every_attempt() {
     }
     assert!(
         !format!("{calls:?}").contains("two words"),
-        "nothing that was said"
+        "no content of the call"
     );
 }
 
@@ -169,7 +170,7 @@ fn won_name(call: &[Value]) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_are_in_the_accounts_and_in_the_figures() {
+async fn calls_are_counted_in_usage_and_metrics() {
     let scene = Scene::new();
     for dialect in DIALECTS {
         let response = ask(&scene.server, dialect, &question(dialect, "m", "hi")).await;
@@ -184,7 +185,7 @@ async fn calls_are_in_the_accounts_and_in_the_figures() {
         .await
         .unwrap();
     assert_eq!(response.status(), 200);
-    // Accounts are written a moment later.
+    // Usage is written asynchronously.
     let line = loop {
         let usage = scene.server.get("/v1/usage?by=module").send().await.unwrap();
         let usage = json_of(usage).await;
@@ -194,7 +195,7 @@ async fn calls_are_in_the_accounts_and_in_the_figures() {
         }
         tokio::task::yield_now().await;
     };
-    // 3 x 7 and 3 tokens in; 3 x 3 out, and vectors have none. Who was refused used nothing that is known.
+    // 3 x 7 and 3 tokens in; 3 x 3 out, and vectors have none. No usage is known for the refused attempts.
     assert_eq!(line["module"], Value::Null, "{line}");
     assert_eq!(line["attempts"], 8, "{line}");
     assert_eq!(line["input_tokens"], 24, "{line}");
@@ -225,7 +226,7 @@ async fn calls_are_in_the_accounts_and_in_the_figures() {
     }
     assert!(figures.contains("cogn_runs_running 0\n"), "{figures}");
 
-    // The same from the journal itself, and for people.
+    // The same from the journal, and for human output.
     let journal = scene.stage.path("journal.db");
     let list = |more: &[&str]| {
         let mut command: Command = scene.stage.cogn();

@@ -1,4 +1,4 @@
-//! `cogn validate`: what it says in each format, how it ends, and that no folder can harm it.
+//! `cogn validate`: output formats, exit codes, and protection against harmful folders.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::workspace::{MANIFEST, PROMPT, SCHEMA, Workspace};
 
-/// A module with a fault in each of its files.
+/// A module with an error in each of its files.
 fn broken() -> Workspace {
     let workspace = Workspace::new();
     workspace.module(
@@ -29,14 +29,14 @@ fn broken() -> Workspace {
 }
 
 #[test]
-fn people_see_lines_of_source_and_a_way_out() {
+fn human_output_shows_source_lines_and_fix() {
     let ran = broken().run(&["validate", "broken"]);
     assert_eq!(ran.code(), 1);
     insta::assert_snapshot!("validate_human", ran.stdout());
 }
 
 #[test]
-fn programs_get_one_document() {
+fn json_output_is_one_document() {
     let workspace = broken();
     workspace.good("good");
     let ran = workspace.run(&["validate", "broken", "good", "--json"]);
@@ -51,14 +51,14 @@ fn programs_get_one_document() {
 }
 
 #[test]
-fn github_gets_escaped_commands() {
+fn github_output_is_escaped() {
     let ran = broken().run(&["validate", "broken", "--format", "github"]);
     assert_eq!(ran.code(), 1);
     insta::assert_snapshot!("validate_github", ran.stdout());
 }
 
 #[test]
-fn code_scanning_gets_sarif() {
+fn sarif_output_for_code_scanning() {
     let ran = broken().run(&["validate", "broken", "--format", "sarif"]);
     assert_eq!(ran.code(), 1);
     let mut document = ran.json();
@@ -75,7 +75,7 @@ fn code_scanning_gets_sarif() {
 }
 
 #[test]
-fn exit_codes_tell_good_from_no_from_trouble() {
+fn exit_codes_distinguish_valid_invalid_and_usage_error() {
     let workspace = broken();
     workspace.good("good");
     assert_eq!(workspace.run(&["validate", "good", "--v22"]).code(), 0);
@@ -94,7 +94,7 @@ fn exit_codes_tell_good_from_no_from_trouble() {
 }
 
 #[test]
-fn all_means_every_module_that_is_not_hidden() {
+fn all_validates_every_module_that_is_not_hidden() {
     let workspace = Workspace::new();
     workspace.good("cognitive/modules/one");
     workspace.good("cognitive/modules/two");
@@ -109,7 +109,7 @@ fn all_means_every_module_that_is_not_hidden() {
 }
 
 #[test]
-fn modules_are_followed_to_their_neighbours() {
+fn required_modules_are_resolved_among_siblings() {
     let workspace = Workspace::new();
     let requires = |name: &str, other: &str| {
         format!(
@@ -128,7 +128,7 @@ fn modules_are_followed_to_their_neighbours() {
     assert!(text.contains("a → b → a"), "{text}");
     assert!(text.contains("b → a → b"), "{text}");
     assert!(text.contains("`nobody` cannot be found"), "{text}");
-    // Beside each other they find each other even where nothing is searched.
+    // Siblings are found even outside the search path.
     fs::rename(
         workspace.path().join("cognitive/modules"),
         workspace.path().join("elsewhere"),
@@ -186,7 +186,7 @@ fn links_are_followed_only_inside_the_folder() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_is_not_waited_for() {
+fn named_pipe_is_not_read() {
     let workspace = Workspace::new();
     let folder = workspace.good("m");
     for name in ["prompt.md", "module.yaml"] {
@@ -200,7 +200,7 @@ fn a_pipe_is_not_waited_for() {
 }
 
 #[test]
-fn a_folder_in_the_place_of_a_file_is_said() {
+fn folder_in_place_of_a_file_is_reported() {
     let workspace = Workspace::new();
     let folder = workspace.good("m");
     fs::remove_file(folder.join("schema.json")).expect("it was there");
@@ -209,7 +209,7 @@ fn a_folder_in_the_place_of_a_file_is_said() {
 }
 
 #[test]
-fn a_file_of_100_mib_is_not_read() {
+fn file_of_100_mib_is_not_read() {
     let workspace = Workspace::new();
     let folder = workspace.good("m");
     for name in ["schema.json", "prompt.md", "module.yaml"] {
@@ -220,7 +220,7 @@ fn a_file_of_100_mib_is_not_read() {
 }
 
 #[test]
-fn a_folder_of_too_many_files_is_left_early() {
+fn folder_with_too_many_files_is_aborted_early() {
     let workspace = Workspace::new();
     let folder = workspace.good("m");
     let many = folder.join("zeros");
@@ -232,7 +232,7 @@ fn a_folder_of_too_many_files_is_left_early() {
 }
 
 #[test]
-fn folders_that_are_nested_too_deeply_are_left_early() {
+fn too_deeply_nested_folders_are_aborted_early() {
     let workspace = Workspace::new();
     let folder = workspace.good("m");
     fs::create_dir_all(folder.join("d/".repeat(40))).expect("folders");
@@ -240,7 +240,7 @@ fn folders_that_are_nested_too_deeply_are_left_early() {
 }
 
 #[test]
-fn texts_that_are_no_texts_are_said() {
+fn invalid_encodings_are_reported() {
     let workspace = Workspace::new();
     let folder = workspace.good("m");
     let mut text = b"\xef\xbb\xbf".to_vec();

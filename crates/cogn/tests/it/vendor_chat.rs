@@ -1,10 +1,10 @@
-//! Clients of OpenAI and Anthropic, unchanged, in front of every kind of back-end: whole and streamed, text
-//! and tools. Whoever answers, the caller hears it in its own dialect.
+//! OpenAI and Anthropic requests against every kind of back-end: streamed and unstreamed, text and tools. The
+//! client receives its own dialect for every back-end.
 
 use ir::Dialect;
 use ir::event::FinishReason;
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, MockServer, scripted};
+use testkit::http::{MockServer, ScriptedResponse, scripted};
 
 use crate::harness::{Server, Stage};
 use crate::vendor_client::{DIALECTS, ask, body_of, is_ended, path, question, read, with_tool};
@@ -16,7 +16,7 @@ const KINDS: [(&str, Dialect); 4] = [
     ("ollama", Dialect::Ollama),
 ];
 
-/// A call of a tool, as any dialect can tell it.
+/// A tool call that every dialect can represent.
 fn call() -> Value {
     json!([
         {"type": "started", "id": "x", "model": "m"},
@@ -36,7 +36,7 @@ fn script() -> String {
     answer.to_string()
 }
 
-/// Failures here are meant to happen; nobody is left out for them.
+/// Failures are intended here, so no back-end may be skipped because of them.
 const PATIENT: &str = "[routing]\nretry = {same_max = 0}\nbreaker = {failures = 1000, failure_share = 1.0}\n";
 
 fn configured(kind: &str, url: &str) -> String {
@@ -51,7 +51,7 @@ fn serve(stage: &Stage, config: &str) -> Server {
 }
 
 #[tokio::test]
-async fn every_caller_is_answered_by_every_back_end_in_its_own_words() {
+async fn every_client_is_answered_by_every_backend_in_its_dialect() {
     for (kind, dialect) in KINDS {
         let upstream = scripted(dialect, &script());
         let stage = Stage::new();
@@ -71,7 +71,7 @@ async fn every_caller_is_answered_by_every_back_end_in_its_own_words() {
                 let answer = read(caller, response).await;
                 assert_eq!(answer.text(), "Hello, Größe", "{kind} {caller} {streams}");
                 assert_eq!(answer.finish_reason, Some(FinishReason::Stop), "{kind} {caller}");
-                // Where both speak the same dialect, these are the back-end's own words.
+                // With the same dialect on both sides this is a passthrough.
                 if caller != dialect {
                     assert_eq!(answer.model.as_deref(), Some("m"), "{kind} {caller} {streams}");
                 }
@@ -95,9 +95,9 @@ async fn every_caller_is_answered_by_every_back_end_in_its_own_words() {
     }
 }
 
-/// The result of a tool goes back to the model in the next turn.
+/// The result of a tool call is sent to the model in the next turn.
 #[tokio::test]
-async fn results_of_tools_reach_the_back_end() {
+async fn tool_results_reach_the_backend() {
     let upstream = scripted(Dialect::Anthropic, "- reply: done\n");
     let stage = Stage::new();
     let server = serve(&stage, &configured("anthropic", &upstream.url("")));
@@ -119,9 +119,9 @@ async fn results_of_tools_reach_the_back_end() {
     assert_eq!(sent["messages"][2]["content"][0]["tool_use_id"], "call_1");
 }
 
-/// Bytes that need not change do not.
+/// Passthrough does not change any byte.
 #[tokio::test]
-async fn a_back_end_of_the_same_dialect_is_heard_byte_for_byte() {
+async fn same_dialect_is_passed_through_byte_for_byte() {
     let whole = r#"{"id":"chatcmpl-x", "object":"chat.completion","created":3,"model":"m",  "choices":[{"index":0,"message":{"role":"assistant","content":"hi","odd":1},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}, "service_tier":"x"}"#;
     let stream = concat!(
         "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"odd\":[1,  2],\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"hi\"}}]}\n\n",
@@ -144,7 +144,7 @@ async fn a_back_end_of_the_same_dialect_is_heard_byte_for_byte() {
     asking["stream_options"] = json!({"include_usage": true});
     let text = ask(&server, caller, &asking).await.text().await.unwrap();
     assert_eq!(text, stream);
-    // Whoever did not ask for usage is not told, and the accounts know it all the same.
+    // Without a request for usage the client gets none, and it is recorded nevertheless.
     asking["stream_options"] = json!({});
     let text = ask(&server, caller, &asking).await.text().await.unwrap();
     assert!(!text.contains("usage") && is_ended(&text), "{text}");
@@ -153,7 +153,7 @@ async fn a_back_end_of_the_same_dialect_is_heard_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn names_lead_to_models_and_one_back_end_where_the_configuration_says_so() {
+async fn aliases_resolve_to_models_and_a_pinned_backend() {
     let upstream = scripted(Dialect::OpenaiChat, &script());
     let stage = Stage::new();
     let config = configured("openai", &upstream.url(""));
@@ -188,19 +188,19 @@ async fn names_lead_to_models_and_one_back_end_where_the_configuration_says_so()
         assert_eq!(one.status(), 200, "{id}");
         assert_eq!(body_of(one).await["id"], id);
     }
-    let nobody = ask(
+    let not_found = ask(
         &server,
         Dialect::OpenaiChat,
         &question(Dialect::OpenaiChat, "gpt-9", "hi"),
     )
     .await;
-    assert_eq!(nobody.status(), 404);
-    assert_eq!(body_of(nobody).await["error"]["code"], "model_not_found");
+    assert_eq!(not_found.status(), 404);
+    assert_eq!(body_of(not_found).await["error"]["code"], "model_not_found");
     assert_eq!(server.get("/v1/models/gpt-9").send().await.unwrap().status(), 404);
 }
 
 #[tokio::test]
-async fn another_back_end_takes_over_before_anything_was_said() {
+async fn failover_before_the_first_output() {
     let broken = MockServer::with_responses(ScriptedResponse::response("503 Busy", &[], "later"));
     let good = scripted(Dialect::Anthropic, &script());
     let stage = Stage::new();
@@ -226,9 +226,9 @@ async fn another_back_end_takes_over_before_anything_was_said() {
     }
 }
 
-/// A stream that dies says so, and never says that it ended well.
+/// An interrupted stream ends in an error, never in the terminator of a successful stream.
 #[tokio::test]
-async fn a_stream_that_dies_ends_in_an_error_of_the_callers_dialect() {
+async fn interrupted_stream_ends_in_an_error_of_the_clients_dialect() {
     for (kind, dialect) in KINDS {
         let upstream = scripted(
             dialect,
@@ -251,7 +251,7 @@ async fn a_stream_that_dies_ends_in_an_error_of_the_callers_dialect() {
                 text.contains("\"error\"") || text.contains("event: error"),
                 "{kind} {caller}: {text}"
             );
-            // The same cut of a whole answer has a status of its own.
+            // The same interruption of an unstreamed response has a status.
             body["stream"] = json!(false);
             let response = ask(&server, caller, &body).await;
             assert_eq!(response.status().as_u16() / 100, 5, "{kind} {caller}");
@@ -260,7 +260,7 @@ async fn a_stream_that_dies_ends_in_an_error_of_the_callers_dialect() {
 }
 
 #[tokio::test]
-async fn responses_keep_nothing_and_say_so() {
+async fn responses_are_not_stored_and_report_it() {
     let upstream = scripted(Dialect::OpenaiChat, &script());
     let stage = Stage::new();
     let server = serve(&stage, &configured("openai", &upstream.url("")));
@@ -286,7 +286,7 @@ async fn responses_keep_nothing_and_say_so() {
     let answer = body_of(ask(&server, caller, &body).await).await;
     assert_eq!(answer["store"], false);
     assert_eq!(answer["cogn"]["warnings"][0]["code"], "not_stored", "{answer}");
-    // What the vendor's typed clients insist on.
+    // Fields required by the vendor's typed clients.
     assert_eq!(answer["output"][0]["content"][0]["annotations"], json!([]));
     for key in [
         "tools",
@@ -301,9 +301,9 @@ async fn responses_keep_nothing_and_say_so() {
     assert!(answer["id"].as_str().unwrap().starts_with("resp_"), "{answer}");
 }
 
-/// Pictures and sound go to the model in its own dialect.
+/// Images and audio are sent to the model in its dialect.
 #[tokio::test]
-async fn media_is_passed_on_in_the_words_of_the_back_end() {
+async fn media_is_encoded_in_the_dialect_of_the_backend() {
     let upstream = scripted(Dialect::Anthropic, "- reply: seen\n");
     let stage = Stage::new();
     let mut config = configured("anthropic", &upstream.url(""));
@@ -322,7 +322,7 @@ async fn media_is_passed_on_in_the_words_of_the_back_end() {
         sent["messages"][0]["content"][1]["source"]["data"], pixel,
         "{sent}"
     );
-    // Nobody here hears.
+    // No back-end here accepts audio.
     let sound = json!({"model": "m", "messages": [{"role": "user", "content": [
         {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}]}]});
     let refused = server
@@ -339,7 +339,7 @@ async fn media_is_passed_on_in_the_words_of_the_back_end() {
 }
 
 #[tokio::test]
-async fn tokens_are_counted_by_whoever_knows_and_else_estimated() {
+async fn tokens_are_counted_by_the_backend_or_estimated() {
     let counting = MockServer::with_responder(|_, asked| match asked.path().ends_with("/count_tokens") {
         true => ScriptedResponse::good("application/json", r#"{"input_tokens": 41}"#),
         false => ScriptedResponse::nothing(),
@@ -368,7 +368,7 @@ async fn tokens_are_counted_by_whoever_knows_and_else_estimated() {
     let estimated = body_of(count(&body).send().await.unwrap()).await;
     assert_eq!(estimated["cogn"], json!({"estimated": true}));
     assert!(estimated["input_tokens"].as_u64().unwrap() > 0, "{estimated}");
-    body["model"] = json!("nobody");
+    body["model"] = json!("no-such-model");
     let unknown = count(&body).send().await.unwrap();
     assert_eq!(unknown.status(), 404);
     assert_eq!(body_of(unknown).await["error"]["type"], "not_found_error");

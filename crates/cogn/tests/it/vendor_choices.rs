@@ -1,9 +1,9 @@
-//! Several answers to one question (`n`): given where a back-end's own bytes are passed on, and nowhere else without
-//! a word about it.
+//! Several choices in one response (`n`): returned where the back-end supports them; elsewhere the client is
+//! warned or refused.
 
 use ir::Dialect;
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, MockServer, scripted};
+use testkit::http::{MockServer, ScriptedResponse, scripted};
 
 use crate::harness::{Server, Stage};
 use crate::vendor_client::{ask, body_of, error_of, question, read};
@@ -26,7 +26,7 @@ fn several(model: &str) -> Value {
 }
 
 #[tokio::test]
-async fn several_answers_are_passed_on_as_they_are() {
+async fn several_choices_are_passed_through() {
     let choice = |index: u64| json!({"index": index, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"});
     let answer = json!({"id": "c", "object": "chat.completion", "created": 1, "model": "m",
         "choices": [choice(0), choice(1), choice(2)]});
@@ -35,7 +35,7 @@ async fn several_answers_are_passed_on_as_they_are() {
     let server = serve(&stage, "openai", &upstream.url(""));
     let body = body_of(ask(&server, CHAT, &several("m")).await).await;
     assert_eq!(body, answer);
-    // The same back-end, asked in other words than the caller's: its answers are written anew, all of them.
+    // The same back-end with a request that has to be re-encoded: all choices are encoded.
     let mut asked = several("m");
     asked["seed"] = json!(7);
     let body = body_of(ask(&server, CHAT, &asked).await).await;
@@ -45,7 +45,7 @@ async fn several_answers_are_passed_on_as_they_are() {
 }
 
 #[tokio::test]
-async fn one_answer_in_place_of_several_says_so() {
+async fn single_choice_in_place_of_several_is_warned() {
     for (kind, dialect) in [
         ("anthropic", Dialect::Anthropic),
         ("gemini", Dialect::Gemini),
@@ -67,7 +67,7 @@ async fn one_answer_in_place_of_several_says_so() {
         asked["stream"] = json!(true);
         let text = ask(&server, CHAT, &asked).await.text().await.unwrap();
         assert!(text.contains(SAID) && text.contains("[DONE]"), "{kind}: {text}");
-        // Who asks for one is told nothing.
+        // A request for one choice gets no warning.
         asked["n"] = json!(1);
         let answer = read(CHAT, ask(&server, CHAT, &asked).await).await;
         assert_eq!(
@@ -79,7 +79,7 @@ async fn one_answer_in_place_of_several_says_so() {
 }
 
 #[tokio::test]
-async fn who_can_give_but_one_answer_refuses_to_give_several() {
+async fn several_choices_are_refused_for_modules_and_schemas() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     for streams in [false, true] {

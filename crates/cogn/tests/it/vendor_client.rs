@@ -1,5 +1,5 @@
-//! A vendor's client for tests: it asks as the vendors' own do, and reads answers by the same codecs that read
-//! real ones. What it saw is one whole answer, however it came.
+//! A vendor client for tests: it sends requests as the vendors' clients do, and decodes responses with the
+//! codecs of the gateway. Streamed and unstreamed responses are returned as one complete response.
 
 use ir::{ChatResponse, Dialect, Event, Fold};
 use reqwest::Response;
@@ -18,7 +18,7 @@ pub(crate) fn path(dialect: Dialect) -> &'static str {
     }
 }
 
-/// A question in the words of a dialect.
+/// A request in a dialect.
 pub(crate) fn question(dialect: Dialect, model: &str, text: &str) -> Value {
     match dialect {
         Dialect::OpenaiResponses => json!({"model": model, "input": text}),
@@ -52,7 +52,7 @@ pub(crate) async fn body_of(response: Response) -> Value {
     serde_json::from_slice(&bytes).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&bytes)))
 }
 
-/// A whole answer, or a stream read to its end; a stream's error is the test's.
+/// A complete response, or a stream read to its end; an error in the stream fails the test.
 pub(crate) async fn read(dialect: Dialect, response: Response) -> ChatResponse {
     let status = response.status();
     let streams = response.headers()["content-type"] == "text/event-stream";
@@ -78,14 +78,14 @@ pub(crate) fn events(dialect: Dialect, bytes: &[u8]) -> Vec<Event> {
     events
 }
 
-/// Whether a stream holds its vendor's mark of a good end.
+/// Whether a stream contains the vendor's terminator of a successful stream.
 pub(crate) fn is_ended(text: &str) -> bool {
     ["data: [DONE]", "event: message_stop", "event: response.completed"]
         .iter()
         .any(|mark| text.contains(mark))
 }
 
-/// What is wrong, in the vendor's form: its kind and its message.
+/// Kind and message of an error in the vendor's format.
 pub(crate) fn error_of(dialect: Dialect, body: &Value) -> (String, String) {
     if dialect == Dialect::Anthropic {
         assert_eq!(body["type"], "error", "{body}");

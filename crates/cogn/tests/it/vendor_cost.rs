@@ -1,13 +1,13 @@
-//! What an answer cost, in its head: by the back-end's word or by the configured price, to the digit, and not at
-//! all where it is not known.
+//! The cost header of a response: from the back-end or from configured prices, exact to the digit, and absent
+//! if unknown.
 
 use ir::Dialect;
 use reqwest::Response;
 use serde_json::{Value, json};
 use testkit::http::{MockServer, scripted};
 
-use crate::openai_unary::{ALL, back_end, form, json_answer, vendor, wav};
 use crate::harness::{Server, Stage};
+use crate::openai_unary::{ALL, back_end, form, json_answer, vendor, wav};
 use crate::vendor_client::{DIALECTS, ask, body_of, question};
 
 const PRICE: &str = "price = { input_usd = 0.15, output_usd = 0.6 }";
@@ -24,7 +24,7 @@ fn cost(response: &Response) -> Option<&str> {
     Some(cost.to_str().unwrap())
 }
 
-/// A server whose answer used this.
+/// A server whose response reports this usage.
 fn using(usage: Value) -> MockServer {
     MockServer::with_responder(move |_, _| {
         json_answer(&json!({
@@ -36,14 +36,14 @@ fn using(usage: Value) -> MockServer {
 }
 
 #[tokio::test]
-async fn a_whole_answer_tells_what_it_cost() {
+async fn unstreamed_response_reports_its_cost() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, PRICE);
     for dialect in DIALECTS {
         // 7 tokens in, 3 out.
         let response = ask(&server, dialect, &question(dialect, "m", "hi")).await;
         assert_eq!(cost(&response), Some("0.00000285"), "{dialect}");
-        // Nothing of it is put into the vendor's words.
+        // The body is unchanged.
         let body = body_of(response).await.to_string();
         assert!(!body.contains("cost"), "{body}");
     }
@@ -59,27 +59,27 @@ async fn a_whole_answer_tells_what_it_cost() {
     );
     let drawn = post("/v1/images/generations", json!({"model": "m", "prompt": "a"})).await;
     assert_eq!(drawn.as_deref(), Some("0.00006075"), "5 tokens in, 100 out");
-    // What is not counted in tokens has no price in tokens.
+    // Operations not measured in tokens have no token price.
     let spoken = post(
         "/v1/audio/speech",
         json!({"model": "m", "input": "a", "voice": "v"}),
     )
     .await;
     assert_eq!(spoken, None);
-    let heard = form(
+    let transcription = form(
         server.post("/v1/audio/transcriptions"),
         &[("file", &wav(1))],
         &[("model", "m")],
     );
-    assert_eq!(cost(&heard.send().await.unwrap()), None);
+    assert_eq!(cost(&transcription.send().await.unwrap()), None);
 }
 
 #[tokio::test]
-async fn what_is_not_known_is_not_told() {
+async fn unknown_cost_is_not_reported() {
     let cached = json!({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11,
         "prompt_tokens_details": {"cached_tokens": 4}});
     let plain = json!({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11});
-    let told = json!({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11, "cost": 0.0123});
+    let with_cost = json!({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11, "cost": 0.0123});
     let with_cache = "price = { input_usd = 0.15, cached_input_usd = 0.075, output_usd = 0.6 }";
     let cases = [
         (&plain, "", None),
@@ -88,9 +88,9 @@ async fn what_is_not_known_is_not_told() {
         (&json!(null), PRICE, None),
         (&cached, PRICE, None),
         (&cached, with_cache, Some("0.0000018")),
-        // The back-end knows better than a list of prices.
-        (&told, "", Some("0.0123")),
-        (&told, PRICE, Some("0.0123")),
+        // The cost reported by the back-end overrides the price list.
+        (&with_cost, "", Some("0.0123")),
+        (&with_cost, PRICE, Some("0.0123")),
     ];
     let dialect = Dialect::OpenaiChat;
     for (usage, price, expected) in cases {
@@ -102,7 +102,7 @@ async fn what_is_not_known_is_not_told() {
 }
 
 #[tokio::test]
-async fn the_head_of_a_stream_cannot_know_it() {
+async fn stream_has_no_cost_header() {
     let stage = Stage::new();
     let script = json!([{"events": [
         {"type": "block_start", "index": 0, "block": {"kind": "text"}},
@@ -126,9 +126,9 @@ async fn the_head_of_a_stream_cannot_know_it() {
     }
 }
 
-/// An answer that was asked for again cost both times.
+/// A reasked answer costs both attempts.
 #[tokio::test]
-async fn a_second_try_is_paid_for_too() {
+async fn reask_is_charged_too() {
     let answers = ["not json", "{\"n\": 1}"];
     let upstream = MockServer::with_responder(move |before, _| {
         json_answer(&json!({

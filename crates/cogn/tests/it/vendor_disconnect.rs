@@ -1,5 +1,4 @@
-//! Callers who leave: the call behind them is hung up at once, whether they waited for a stream or for a
-//! whole answer.
+//! Clients that disconnect: the upstream connection is closed at once, for streamed and unstreamed requests.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::harness::Stage;
 use crate::vendor_client::{DIALECTS, ask, path, question};
 
-/// A back-end that begins to answer, or does not, and tells when its caller has hung up.
+/// A back-end that sends the start of a response, or nothing, and reports when the connection was closed.
 struct Listening {
     url: String,
     asked: mpsc::Receiver<()>,
@@ -24,8 +23,8 @@ struct Listening {
 }
 
 impl Listening {
-    /// Says `first` to whoever asks, and then nothing more.
-    fn saying(first: String) -> Self {
+    /// Sends `first` to every client, and then nothing more.
+    fn sending(first: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let ((told, asked), (gone, left)) = (mpsc::channel(), mpsc::channel());
@@ -54,16 +53,16 @@ fn serve(mut caller: TcpStream, first: &str, told: &mpsc::Sender<()>, gone: &mps
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_nobody_waits_for_is_hung_up() {
-    let whole = String::from_utf8(stream_of(Dialect::OpenaiChat, &events("Hello there"))).unwrap();
-    let begun: String = whole.split_inclusive("\n\n").take(3).collect();
+async fn disconnect_closes_the_upstream_connection() {
+    let complete = String::from_utf8(stream_of(Dialect::OpenaiChat, &events("Hello there"))).unwrap();
+    let begun: String = complete.split_inclusive("\n\n").take(3).collect();
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     for streams in [true, false] {
         let first = match streams {
             true => format!("{head}{begun}"),
             false => String::new(),
         };
-        let behind = Listening::saying(first);
+        let behind = Listening::sending(first);
         let stage = Stage::new();
         let config = stage.config(&format!(
             "[[backends]]\nname = \"b\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n",
@@ -89,9 +88,9 @@ async fn a_call_that_nobody_waits_for_is_hung_up() {
             let began = Instant::now();
             let left = tokio::task::block_in_place(|| behind.left.recv_timeout(Duration::from_secs(5)));
             let after = left
-                .expect("the back-end is hung up")
+                .expect("the upstream connection is closed")
                 .saturating_duration_since(began);
-            // The figure itself is measured elsewhere; here a loaded machine must not fail it.
+            // Latency is measured elsewhere; this bound tolerates a loaded machine.
             assert!(after < Duration::from_secs(2), "{dialect} {streams}: {after:?}");
         }
     }

@@ -1,15 +1,15 @@
-//! What vendors' clients hear when something is wrong: their own vendor's form and status, whoever refuses,
-//! a door of the server, a limit, or a back-end.
+//! Errors as vendors' clients receive them: format and status of their vendor, for errors of authentication,
+//! of a limit, or of a back-end.
 
 use std::time::Duration;
 
 use ir::Dialect;
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, MockServer};
+use testkit::http::{MockServer, ScriptedResponse};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::keys::key;
 use crate::harness::{Server, Stage, input};
+use crate::keys::key;
 use crate::vendor_client::{DIALECTS, ask, body_of, error_of, path, question, read};
 
 async fn refused(response: reqwest::Response, dialect: Dialect) -> (u16, String, String) {
@@ -27,7 +27,7 @@ fn kinds(dialect: Dialect, openai: &str, anthropic: &str) -> String {
 }
 
 #[tokio::test]
-async fn doors_and_limits_speak_the_callers_dialect() {
+async fn auth_and_limit_errors_use_the_clients_dialect() {
     let stage = Stage::new();
     let good = key(&stage, &[]);
     let reader = key(&stage, &["--scope", "read"]);
@@ -78,7 +78,7 @@ async fn doors_and_limits_speak_the_callers_dialect() {
             ),
             (
                 good.as_str(),
-                "module:nobody",
+                "module:no-such-module",
                 404,
                 "invalid_request_error",
                 "not_found_error",
@@ -95,7 +95,7 @@ async fn doors_and_limits_speak_the_callers_dialect() {
 }
 
 #[tokio::test]
-async fn a_rate_is_told_as_the_vendor_tells_it_and_a_key_sees_what_it_may_use() {
+async fn rate_limit_uses_vendor_headers_and_key_lists_its_models() {
     let stage = Stage::new();
     let slow = key(&stage, &["--rate", "1/h"]);
     let narrow = key(&stage, &["--model", "other", "--module", "ticker"]);
@@ -112,7 +112,7 @@ async fn a_rate_is_told_as_the_vendor_tells_it_and_a_key_sees_what_it_may_use() 
     assert!(limited.headers().contains_key("retry-after"));
     let (status, kind, _) = refused(limited, Dialect::OpenaiChat).await;
     assert_eq!((status, kind.as_str()), (429, "rate_limit_error"));
-    // A key sees what it may use.
+    // A key lists the models it may use.
     let list = server
         .get("/v1/models")
         .bearer_auth(&narrow)
@@ -121,14 +121,14 @@ async fn a_rate_is_told_as_the_vendor_tells_it_and_a_key_sees_what_it_may_use() 
         .unwrap();
     let list = body_of(list).await;
     assert!(list.to_string().contains("module:ticker") && !list.to_string().contains("module:counter"));
-    // Everything else still speaks in envelopes.
+    // All other endpoints still return envelopes.
     let other = body_of(server.get("/v1/modules").send().await.unwrap()).await;
     assert_eq!(other["ok"], false);
 }
 
-/// Many clients cannot but send a key; where none is asked for, one that is not of our making does no harm.
+/// Many clients always send a key; a server without required authentication ignores foreign keys.
 #[tokio::test]
-async fn a_server_that_asks_for_no_key_takes_anybodys() {
+async fn server_without_required_auth_ignores_foreign_keys() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     for shown in ["sk-proj-abc", "unused", "a.b.c"] {
@@ -144,7 +144,7 @@ async fn a_server_that_asks_for_no_key_takes_anybodys() {
         let run = server.execute("counter", &input()).bearer_auth(shown);
         assert_eq!(run.send().await.unwrap().status(), 200, "{shown}");
     }
-    // One that claims to be ours must be: whoever shows a key wants what is its, not everybody's.
+    // A key with our prefix must be valid: a caller with a key expects the rights of that key.
     let elsewhere = key(&Stage::new(), &[]);
     for path in ["/v1/messages", "/v1/modules/counter/execute"] {
         let request = server
@@ -156,7 +156,7 @@ async fn a_server_that_asks_for_no_key_takes_anybodys() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_refused_before_anybody_is_asked() {
+async fn invalid_requests_are_refused_before_any_backend_is_called() {
     let upstream = MockServer::with_responses(ScriptedResponse::nothing());
     let stage = Stage::new();
     let config = stage.config(&format!(
@@ -219,7 +219,7 @@ async fn bad_requests_are_refused_before_anybody_is_asked() {
     assert!(upstream.received().is_empty());
 }
 
-/// What a back-end says, and what is told of it: the status, and the kinds of both vendors.
+/// Responses of a back-end, and the expected status and error kinds of both vendors.
 fn refusals() -> Vec<(&'static str, Value, u16, &'static str, &'static str)> {
     let openai =
         |message: &str, code: &str| json!({"error": {"message": message, "type": "t", "code": code}});
@@ -270,7 +270,7 @@ fn refusals() -> Vec<(&'static str, Value, u16, &'static str, &'static str)> {
 }
 
 #[tokio::test]
-async fn what_a_back_end_refuses_is_told_with_the_callers_status() {
+async fn backend_errors_map_to_client_status_and_kind() {
     for (status, body, told, openai_kind, anthropic_kind) in refusals() {
         let body = body.to_string();
         let upstream = MockServer::with_responder(move |_, _| {
@@ -308,9 +308,9 @@ async fn what_a_back_end_refuses_is_told_with_the_callers_status() {
     }
 }
 
-/// Odd bodies by the hundred: always the vendor's form, never a fault of the server.
+/// Hundreds of malformed bodies: always the vendor's format, never a server error.
 #[tokio::test]
-async fn whatever_is_sent_the_answer_is_one_that_the_vendors_clients_can_read() {
+async fn malformed_bodies_get_errors_in_vendor_format() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let odd = [
@@ -366,7 +366,7 @@ async fn check(server: &Server, dialect: Dialect, body: &Value) {
     }
 }
 
-/// The embedded model, under a name that every other back-end has here.
+/// The embedded model, under the name of the other back-ends of this test.
 #[cfg(all(feature = "local", unix))]
 fn embedded(stage: &Stage) -> Option<String> {
     let weights = stage.path("m.gguf");
@@ -382,9 +382,9 @@ fn embedded(_: &Stage) -> Option<String> {
     None
 }
 
-/// Whoever would answer, nobody is asked: a back-end of the same dialect, one of another, or the embedded model.
+/// No back-end is called: of the same dialect, of another one, or the embedded model.
 #[tokio::test]
-async fn a_field_of_a_wrong_type_is_named_in_the_callers_dialect() {
+async fn field_of_wrong_type_is_named_in_the_clients_dialect() {
     let upstream = MockServer::with_responses(ScriptedResponse::response("500 Oops", &[], "{}"));
     let stage = Stage::new();
     let reached = |kind: &str| {
@@ -396,7 +396,7 @@ async fn a_field_of_a_wrong_type_is_named_in_the_callers_dialect() {
         let server = stage.serve_with(&["--config", &stage.config(&config)], &[]);
         for dialect in DIALECTS {
             for (field, _) in wire::field_type::fields(dialect) {
-                // No known field is a list that holds a number in a list, so this is wrong everywhere but in lists.
+                // No known field is a list of lists of numbers, so this is invalid for all but list fields.
                 let wrong = match field.contains('.') {
                     true => continue,
                     false if ["messages", "tools", "functions", "input", "system"].contains(field) => {
@@ -429,9 +429,9 @@ async fn a_field_of_a_wrong_type_is_named_in_the_callers_dialect() {
     assert!(upstream.received().is_empty());
 }
 
-/// Whoever may not ask is told so before it has sent anything: the body that is announced here never comes.
+/// A forbidden caller is refused before its body is read: the announced body is never sent.
 #[tokio::test]
-async fn nothing_is_read_of_a_caller_who_may_not_ask() {
+async fn forbidden_request_is_refused_before_its_body_is_read() {
     let stage = Stage::new();
     let reader = key(&stage, &["--scope", "read"]);
     let server = stage.serve_with(&["--require-auth"], &[&stage.talker(0)]);

@@ -1,5 +1,4 @@
-//! An answer whose server dies in the middle and that a real model goes on with: the caller reads one stream with
-//! one end, and no word of it twice.
+//! Mid-stream failover to a real model: the client reads one stream with one end, and no text twice.
 
 use ir::{Dialect, FinishReason};
 use serde_json::{Value, json};
@@ -12,7 +11,7 @@ use crate::vendor_client::{DIALECTS, ask, body_of, events, is_ended, question};
 const ASKED: &str = "Count from one to twenty in words.";
 const BEGUN: &str = "One, two, three, four, five, six,";
 
-/// The kinds of back-end that a llama-server can be, and what stands before their paths.
+/// The kinds of back-end that a llama-server can be, and the prefix of their paths.
 const KINDS: [(&str, Dialect, &str); 2] = [
     ("openai", Dialect::OpenaiChat, "/v1"),
     ("anthropic", Dialect::Anthropic, ""),
@@ -30,7 +29,7 @@ fn asked(dialect: Dialect) -> Value {
     body
 }
 
-/// What the model itself writes behind these words.
+/// The model's own continuation of the prefix.
 async fn continuation(llama: &Llama) -> String {
     let body = json!({
         "messages": [{"role": "user", "content": ASKED}, {"role": "assistant", "content": BEGUN}],
@@ -39,11 +38,11 @@ async fn continuation(llama: &Llama) -> String {
     let request = reqwest::Client::new().post(llama.url("/v1/chat/completions"));
     let answer = body_of(request.body(body.to_string()).send().await.unwrap()).await;
     let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
-    // In an answer that comes whole this server says the prefix again.
+    // In an unstreamed response this server repeats the prefix.
     String::from(text.strip_prefix(BEGUN).unwrap_or(text))
 }
 
-/// A back-end that dies in the middle of its answer, and one behind it with these features.
+/// A back-end that fails in the middle of its answer, and a second one with these features.
 fn configured(kind: &str, dying: &str, llama: &str, features: &str) -> String {
     format!(
         "[[backends]]\nname = \"dying\"\nkind = \"{kind}\"\nbase_url = \"{dying}\"\npriority = 2\n\
@@ -54,7 +53,7 @@ fn configured(kind: &str, dying: &str, llama: &str, features: &str) -> String {
     )
 }
 
-/// It says so much, and is gone.
+/// Sends the prefix, then closes the connection.
 fn dying(dialect: Dialect) -> MockServer {
     let reply = format!("{BEGUN} seven, eight");
     let script = json!([{"reply": reply, "chunk_bytes": 5, "cut_after_bytes": BEGUN.len()}]);
@@ -62,7 +61,7 @@ fn dying(dialect: Dialect) -> MockServer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_model_goes_on_behind_the_words_of_another() {
+async fn real_model_continues_the_stream_of_another_backend() {
     let llama = tokio::task::block_in_place(Llama::shared);
     let expected = continuation(llama).await;
     assert!(
@@ -86,9 +85,9 @@ async fn a_real_model_goes_on_behind_the_words_of_another() {
     }
 }
 
-/// Whoever does not stream says the prefix again: it is not asked, and the stream ends in an error.
+/// A back-end that cannot stream repeats the prefix: it is not called, and the stream ends in an error.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_goes_on_who_would_begin_anew() {
+async fn backend_that_would_repeat_the_prefix_is_not_called() {
     let llama = tokio::task::block_in_place(Llama::shared);
     let dying = dying(Dialect::OpenaiChat);
     let stage = Stage::new();
@@ -102,14 +101,14 @@ async fn nobody_goes_on_who_would_begin_anew() {
         let stream = response.text().await.unwrap();
         assert!(!is_ended(&stream), "{stream}");
         let seen = events(dialect, stream.as_bytes());
-        let said = seen.iter().filter_map(|event| match event {
+        let deltas = seen.iter().filter_map(|event| match event {
             ir::Event::BlockDelta {
                 delta: ir::Delta::Text { text },
                 ..
             } => Some(text.as_str()),
             _ => None,
         });
-        let text: String = said.collect();
+        let text: String = deltas.collect();
         assert!(text.starts_with(BEGUN) && !text.contains("seven"), "{text}");
         let errors = seen
             .iter()
@@ -119,7 +118,7 @@ async fn nobody_goes_on_who_would_begin_anew() {
 }
 
 fn check(dialect: Dialect, stream: &str, expected: &str) {
-    // The vendor's mark of the end, once, and nothing behind it. These answers end where they may be no longer.
+    // The vendor's terminator, exactly once and last. These answers end at the token limit.
     let mark = match dialect {
         Dialect::Anthropic => "event: message_stop",
         Dialect::OpenaiResponses => "event: response.incomplete",
@@ -152,7 +151,7 @@ fn check(dialect: Dialect, stream: &str, expected: &str) {
     );
     let text = answer.text();
     let rest = text.strip_prefix(BEGUN).unwrap_or_else(|| panic!("{text}"));
-    // How much of it there is depends on how many words were left; what there is, is the model's own.
+    // The length depends on the remaining tokens; the text must equal the model's own.
     let both = rest.len().min(expected.len());
     assert!(both > 10, "{rest:?} {expected:?}");
     assert_eq!(rest.get(..both), expected.get(..both), "{dialect}");

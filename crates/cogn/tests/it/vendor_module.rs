@@ -1,4 +1,4 @@
-//! Modules asked as models: `module:NAME` through every vendor's edge.
+//! Modules called as models: `module:NAME` through every vendor's API.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::{Stage, data};
 use crate::vendor_client::{DIALECTS, ask, body_of, error_of, is_ended, path, question, read};
 
-/// The envelope beside an answer.
+/// The envelope next to an answer.
 fn beside(dialect: Dialect, text: &str) -> Value {
     let events: Vec<Value> = text
         .lines()
@@ -24,7 +24,7 @@ fn beside(dialect: Dialect, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_module_answers_as_a_model() {
+async fn module_answers_as_a_model() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     for dialect in DIALECTS {
@@ -32,8 +32,8 @@ async fn a_module_answers_as_a_model() {
             let mut body = question(dialect, "module:counter", input);
             let response = ask(&server, dialect, &body).await;
             assert!(response.headers().contains_key("x-cogn-run"));
-            let whole = response.text().await.unwrap();
-            let value: Value = serde_json::from_str(&whole).unwrap();
+            let unstreamed = response.text().await.unwrap();
+            let value: Value = serde_json::from_str(&unstreamed).unwrap();
             assert_eq!(value["cogn"]["ok"], true, "{dialect} {input}: {value}");
             assert_eq!(value["cogn"]["data"], data());
             assert_eq!(value["model"], "module:counter");
@@ -61,12 +61,12 @@ async fn a_module_answers_as_a_model() {
 }
 
 #[tokio::test]
-async fn a_module_that_fails_is_an_error_of_the_callers_dialect() {
+async fn failing_module_is_an_error_of_the_clients_dialect() {
     let stage = Stage::new();
     let bad = json!([{"reply": r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"x"},"data":{"rationale":"r","n":"x"}}"#}]);
     let server = stage.serve(&[&stage.script("bad", &bad)]);
     for dialect in DIALECTS {
-        // A module that streams may have shown words by then; `vendor_module_stream` sees to that.
+        // A streaming module may have sent text by then; `vendor_module_stream` tests that.
         for (streams, module) in [(false, "module:counter"), (true, "module:waiter")] {
             let mut body = question(dialect, module, r#"{"text": "x"}"#);
             body["stream"] = json!(streams);
@@ -81,7 +81,7 @@ async fn a_module_that_fails_is_an_error_of_the_callers_dialect() {
             assert_eq!(body["cogn"]["ok"], false, "{body}");
             assert_eq!(body["cogn"]["error"]["code"], "E3001", "{body}");
         }
-        // An input that the module does not take is the caller's mistake.
+        // Input that does not match the module's schema is a client error.
         let response = ask(
             &server,
             dialect,
@@ -90,20 +90,20 @@ async fn a_module_that_fails_is_an_error_of_the_callers_dialect() {
         .await;
         assert_eq!(response.status(), 400, "{dialect}");
         error_of(dialect, &body_of(response).await);
-        let mut nobody = question(dialect, "module:counter", "x");
+        let mut invalid = question(dialect, "module:counter", "x");
         let field = if dialect == Dialect::OpenaiResponses {
             "input"
         } else {
             "messages"
         };
-        nobody[field] = json!([]);
-        assert_eq!(ask(&server, dialect, &nobody).await.status(), 400, "{dialect}");
+        invalid[field] = json!([]);
+        assert_eq!(ask(&server, dialect, &invalid).await.status(), 400, "{dialect}");
     }
 }
 
-/// The same request under the same name is the same run.
+/// The same request with the same idempotency key is the same run.
 #[tokio::test]
-async fn a_repeated_question_to_a_module_finds_its_run() {
+async fn repeated_request_finds_its_run() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let ask = |text: &str| {
@@ -122,15 +122,15 @@ async fn a_repeated_question_to_a_module_finds_its_run() {
     error_of(Dialect::OpenaiChat, &body_of(other).await);
 }
 
-/// Whoever leaves before the answer is there has ended the run.
+/// A disconnect before the answer cancels the run.
 #[tokio::test]
-async fn a_caller_who_leaves_ends_the_run_of_a_module() {
+async fn disconnect_cancels_the_run_of_a_module() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(500)]);
     let body = question(Dialect::OpenaiChat, "module:counter", "two words");
     let request = server.post(path(Dialect::OpenaiChat)).body(body.to_string());
     let left = request.timeout(Duration::from_millis(700)).send().await;
-    assert!(left.is_err(), "the caller left");
+    assert!(left.is_err(), "the caller disconnected");
     let began = Instant::now();
     loop {
         let runs = body_of(server.get("/v1/runs").send().await.unwrap()).await;

@@ -1,5 +1,5 @@
-//! Media in messages to `module:NAME`: each item reaches the field that the module has for it, or is refused with a
-//! reason.
+//! Media in messages to `module:NAME`: each item is assigned to the matching field of the module, or refused
+//! with a reason.
 
 use std::fs;
 
@@ -7,13 +7,13 @@ use ir::Dialect;
 use ir::media::Base64;
 use serde_json::{Value, json};
 
-use crate::openai_unary::wav;
 use crate::harness::{REPLY, Server, Stage};
+use crate::openai_unary::wav;
 use crate::vendor_client::{DIALECTS, ask, body_of, error_of};
 
 const PICTURE: &[u8] = include_bytes!("../../../../examples/modules/image-analyzer/assets/sunset.png");
 
-/// One page with nothing on it.
+/// One empty page.
 fn pdf() -> Vec<u8> {
     let objects = [
         "<</Type/Catalog/Pages 2 0 R>>",
@@ -35,7 +35,7 @@ fn base64(bytes: &[u8]) -> String {
     String::from(Base64::from_bytes(bytes).as_str())
 }
 
-/// A module that takes these kinds, with these fields of its input.
+/// A module that accepts these kinds of media, with these input fields.
 fn module(stage: &Stage, name: &str, kinds: &str, fields: &Value) {
     let folder = stage.path("modules").join(name);
     fs::create_dir_all(&folder).unwrap();
@@ -118,7 +118,7 @@ fn message(dialect: Dialect, module: &str, parts: &[Value]) -> Value {
     }
 }
 
-/// What the run found in the fields of its input.
+/// The input fields that the run received.
 async fn seen(server: &Server, dialect: Dialect, parts: &[Value]) -> Value {
     let response = ask(server, dialect, &message(dialect, "looker", parts)).await;
     let body = body_of(response).await;
@@ -127,7 +127,7 @@ async fn seen(server: &Server, dialect: Dialect, parts: &[Value]) -> Value {
 }
 
 #[tokio::test]
-async fn media_reaches_the_field_that_is_for_it() {
+async fn media_is_assigned_to_the_matching_field() {
     let stage = Stage::new();
     let server = serve(&stage);
     for dialect in DIALECTS {
@@ -140,7 +140,7 @@ async fn media_reaches_the_field_that_is_for_it() {
         let found = seen(&server, dialect, &parts).await.to_string();
         assert_eq!(found.matches("image/png").count(), 2, "{dialect}: {found}");
         assert_eq!(found.matches("application/pdf").count(), 1, "{dialect}: {found}");
-        // Free text, or none, beside a picture.
+        // Free text, or none, next to an image.
         for more in [vec![], vec![words(dialect, "what is this?")]] {
             let parts = [vec![picture(dialect)], more].concat();
             let found = seen(&server, dialect, &parts).await.to_string();
@@ -153,7 +153,7 @@ async fn media_reaches_the_field_that_is_for_it() {
 }
 
 #[tokio::test]
-async fn media_without_a_field_of_its_own_is_refused_with_the_fields_there_are() {
+async fn media_without_a_matching_field_is_refused_with_available_fields() {
     let stage = Stage::new();
     let server = serve(&stage);
     for dialect in DIALECTS {
@@ -170,7 +170,7 @@ async fn media_without_a_field_of_its_own_is_refused_with_the_fields_there_are()
         assert!(why.contains("`paper` takes one item"), "{dialect}: {why}");
         let why = refused("counter", &[words(dialect, "x"), picture(dialect)]).await;
         assert!(why.contains("takes no image"), "{dialect}: {why}");
-        // A text that names the fields itself is still taken at its word.
+        // A JSON text with explicit fields is still used as the input.
         let named = json!({"type": "base64", "media_type": "image/png", "data": base64(PICTURE)});
         let text = json!({"image_before": named, "image_after": named}).to_string();
         let asked = message(dialect, "comparer", &[words(dialect, &text)]);

@@ -1,5 +1,5 @@
-//! Modules asked as models that stream: the text of `data` comes while the module writes it, is the same text however
-//! it was cut, and is never taken back.
+//! Streaming modules called as models: the text of `data` is sent while the module writes it, does not depend
+//! on chunk boundaries, and is never retracted.
 
 use ir::{Delta, Dialect, Event};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn streamed(dialect: Dialect, module: &str) -> Value {
     body
 }
 
-/// The pieces of text in a stream, as its clients see them.
+/// The text deltas of a stream, as its clients receive them.
 fn pieces(dialect: Dialect, stream: &[u8]) -> Vec<String> {
     let texts = events(dialect, stream)
         .into_iter()
@@ -27,13 +27,13 @@ fn pieces(dialect: Dialect, stream: &[u8]) -> Vec<String> {
     texts.collect()
 }
 
-/// The text of a whole answer.
+/// The text of an unstreamed response.
 async fn whole(server: &Server, dialect: Dialect) -> String {
     let body = question(dialect, "module:counter", r#"{"text": "two words"}"#);
     read(dialect, ask(server, dialect, &body).await).await.text()
 }
 
-/// A stream that ended in an error: the text that was shown, and the error.
+/// A stream that ended in an error: the text sent before, and the error.
 async fn failed(server: &Server, dialect: Dialect, module: &str) -> (String, String) {
     let response = ask(server, dialect, &streamed(dialect, module)).await;
     assert_eq!(response.status(), 200, "{dialect}");
@@ -52,7 +52,7 @@ fn reply(data: &Value) -> String {
     json!({"ok": true, "meta": meta, "data": data}).to_string()
 }
 
-/// Two back-ends, the first of which is asked first.
+/// Two back-ends, in order of priority.
 fn pair(stage: &Stage, first: &Value, second: &Value, more: &str) -> Server {
     let file = |name: &str, exchange: &Value| {
         let script = stage.script(name, &json!([exchange]));
@@ -69,7 +69,7 @@ fn pair(stage: &Stage, first: &Value, second: &Value, more: &str) -> Server {
 }
 
 #[tokio::test]
-async fn text_comes_while_the_module_writes() {
+async fn text_is_streamed_while_the_module_writes() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(25)]);
     for dialect in DIALECTS {
@@ -97,7 +97,7 @@ async fn text_comes_while_the_module_writes() {
 }
 
 #[tokio::test]
-async fn however_the_answer_is_cut_its_text_is_that_of_a_whole_one() {
+async fn streamed_text_is_independent_of_chunk_boundaries() {
     let data = json!({
         "rationale": "Größe \"q\" \\ \u{1}\n日本 😀", "n": -3, "x": 1.5e-7, "none": null, "yes": true, "empty": "",
         "list": [[], {}, [1, [2, {"a.b": ["c\"d"]}]], ""], "deep": {"e": {}, "": {"t": "end"}}
@@ -120,7 +120,7 @@ async fn however_the_answer_is_cut_its_text_is_that_of_a_whole_one() {
 }
 
 #[tokio::test]
-async fn a_failure_behind_shown_text_is_an_error_and_no_good_end() {
+async fn failure_after_sent_text_is_an_error() {
     let stage = Stage::new();
     let bad = reply(&json!({"rationale": "a longer text that is shown", "n": "x"}));
     let script = json!([{"reply": bad, "chunk_bytes": 7, "delay_ms": 10}]);
@@ -129,7 +129,7 @@ async fn a_failure_behind_shown_text_is_an_error_and_no_good_end() {
         let (shown, error) = failed(&server, dialect, "counter").await;
         assert!(shown.starts_with(r#"{"rationale":"a longer text"#), "{shown}");
         assert!(error.contains("/data/n"), "{error}");
-        // A module that does not stream shows nothing, so that its failure still has a status.
+        // A non-streaming module sends nothing before its failure, so there is still a status.
         let response = ask(&server, dialect, &streamed(dialect, "waiter")).await;
         assert!(response.status().is_server_error(), "{dialect}");
         let body = body_of(response).await;
@@ -137,9 +137,9 @@ async fn a_failure_behind_shown_text_is_an_error_and_no_good_end() {
     }
 }
 
-/// A back-end that dies is replaced; whether that is noticed depends on what the other says.
+/// A failing back-end is replaced; whether the stream can continue depends on the text of the second one.
 #[tokio::test]
-async fn an_answer_that_is_begun_anew_goes_on_or_ends_in_an_error() {
+async fn restarted_answer_continues_or_ends_in_an_error() {
     let dying = json!({"reply": REPLY, "chunk_bytes": 7, "delay_ms": 5, "cut_after_bytes": 130});
     let other = reply(&json!({"rationale": "other words", "n": 1}));
     for dialect in DIALECTS {
@@ -163,9 +163,9 @@ async fn an_answer_that_is_begun_anew_goes_on_or_ends_in_an_error() {
     }
 }
 
-/// Where a gate may put another answer in the place of a good one, nothing is shown before it has judged.
+/// If a gate may replace a good answer, nothing is sent before the gate has decided.
 #[tokio::test]
-async fn what_a_gate_may_replace_is_not_shown() {
+async fn answer_that_gate_may_replace_is_not_streamed() {
     let unsure = REPLY.replace("0.9", "0.2");
     let sure = reply(&json!({"rationale": "sure words", "n": 1}));
     let gate = "[gate]\nmin_confidence = 0.8\nbackend = \"second\"\naction = \"rerun\"\n";

@@ -1,13 +1,12 @@
-//! Streams that are come back to: the same events, whoever reads them, and the rest of them for whoever was
-//! cut off.
+//! Resumable streams: the same events for every reader, and the remaining events after a disconnect.
 
 use futures::StreamExt;
 use ir::Dialect;
 use serde_json::{Value, json};
 use testkit::http::scripted;
 
-use crate::keys::key;
 use crate::harness::{Server, Stage};
+use crate::keys::key;
 use crate::vendor_client::{DIALECTS, body_of, error_of, events, is_ended, path, question};
 
 fn streamed(dialect: Dialect) -> Value {
@@ -49,7 +48,7 @@ fn serve(stage: &Stage, flags: &[&str], delay_ms: u64) -> (testkit::http::MockSe
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_behind_any_of_its_events() {
+async fn stream_resumes_after_any_event() {
     let stage = Stage::new();
     let (upstream, server) = serve(&stage, &[], 0);
     for dialect in DIALECTS {
@@ -76,12 +75,16 @@ async fn a_stream_goes_on_behind_any_of_its_events() {
             assert_eq!(rest, expected, "{dialect} {id}");
         }
     }
-    assert_eq!(upstream.received().len(), DIALECTS.len(), "nobody was asked twice");
+    assert_eq!(
+        upstream.received().len(),
+        DIALECTS.len(),
+        "nobody was asked twice"
+    );
 }
 
-/// A caller who is cut off in the middle loses nothing: the answer is made to its end.
+/// A client that was disconnected loses nothing: the answer is completed.
 #[tokio::test]
-async fn a_caller_who_was_cut_off_gets_the_rest() {
+async fn disconnected_client_gets_remaining_events() {
     let stage = Stage::new();
     let (_upstream, server) = serve(&stage, &[], 30);
     for dialect in DIALECTS {
@@ -111,7 +114,7 @@ async fn a_caller_who_was_cut_off_gets_the_rest() {
 }
 
 #[tokio::test]
-async fn nobody_comes_back_to_what_is_not_theirs() {
+async fn stream_of_another_caller_cannot_be_resumed() {
     let stage = Stage::new();
     let (ours, theirs) = (key(&stage, &[]), key(&stage, &["--tenant", "other"]));
     let neighbour = key(&stage, &[]);
@@ -131,10 +134,10 @@ async fn nobody_comes_back_to_what_is_not_theirs() {
     assert_eq!(status(&ours, id).await, 200);
     let unknown = status(&ours, "sess_01ARZ3NDEKTSV4RRFFQ69G5FAV:1").await;
     for other in [&theirs, &neighbour] {
-        assert_eq!(status(other, id).await, unknown, "as if it were not there");
+        assert_eq!(status(other, id).await, unknown, "the same as for an unknown run");
     }
     assert!((400..500).contains(&unknown), "{unknown}");
-    // Frames of a dialect are no events of a module, and no other way leads to them.
+    // Frames of a dialect are not events of a module; other endpoints do not return them.
     let run = id.split_once(':').unwrap().0;
     for request in [
         server.get(&format!("/v1/runs/{run}/events")),
@@ -149,9 +152,10 @@ async fn nobody_comes_back_to_what_is_not_theirs() {
     assert!((400..500).contains(&status(&ours, &beyond).await));
 }
 
-/// What a killed server left unfinished is ended as an error by the next, in the caller's words.
+/// A stream left unfinished by a killed server is closed with an error by the next one, in the client's
+/// dialect.
 #[tokio::test]
-async fn a_stream_of_a_killed_server_ends_in_an_error() {
+async fn stream_of_killed_server_ends_in_an_error() {
     let stage = Stage::new();
     let (_upstream, server) = serve(&stage, &[], 200);
     let dialect = Dialect::OpenaiChat;
@@ -174,9 +178,9 @@ async fn a_stream_of_a_killed_server_ends_in_an_error() {
     assert!(!is_ended(&rest) && rest.contains("\"error\""), "{rest}");
 }
 
-/// The name that a client reads in the answer leads to the run, and to its place in the stream.
+/// The id in the response identifies the run and the position in its stream.
 #[tokio::test]
-async fn an_answer_is_named_after_its_run() {
+async fn response_id_is_its_run_id() {
     let stage = Stage::new();
     let (_upstream, server) = serve(&stage, &[], 0);
     for dialect in DIALECTS {

@@ -1,4 +1,4 @@
-//! `response_format` held to by the server: checked, mended and asked for again, as the caller wishes.
+//! `response_format` enforced by the server: checked, repaired and reasked, as the client requests.
 
 use ir::Dialect;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ fn ask(server: &Server, dialect: Dialect, wish: &str, streams: bool) -> reqwest:
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_is_asked_for_again() {
+async fn non_matching_answer_is_reasked() {
     for dialect in DIALECTS {
         for streams in [false, true] {
             let stage = Stage::new();
@@ -58,7 +58,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn text_around_the_json_is_taken_away_and_said_to_be() {
+async fn text_around_json_is_removed_and_reported() {
     let stage = Stage::new();
     let script = json!([{"reply": "Here you are:\n```json\n{\"n\": 3}\n```"}]);
     let server = stage.serve(&[&stage.script("chatty", &script)]);
@@ -81,7 +81,7 @@ async fn text_around_the_json_is_taken_away_and_said_to_be() {
 }
 
 #[tokio::test]
-async fn one_that_never_fits_is_given_up() {
+async fn answer_that_never_matches_is_refused() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.script("stubborn", &json!([{"reply": "never"}]))]);
     let response = ask(&server, Dialect::OpenaiChat, "repair", false)

@@ -1,4 +1,4 @@
-//! A working folder of its own, with a home of its own: nothing of the machine's modules is seen.
+//! A temporary working folder with a temporary home: modules installed on the machine are not visible.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl Workspace {
         self.folder.path()
     }
 
-    /// A module without a fault at `path`, which ends in its name.
+    /// A valid module at `path`; its name is the last component.
     pub(crate) fn good(&self, path: &str) -> PathBuf {
         let name = path.rsplit('/').next().unwrap_or(path);
         self.module(

@@ -1,4 +1,4 @@
-// What a host does with cogn, done with the official client for Node.js, unpatched.
+// Operations of a host, with the official Node.js client, unmodified.
 //
 // client.mjs pipe COMMAND...    over standard input and output
 // client.mjs http URL [KEY]     over streamable HTTP
@@ -36,14 +36,14 @@ await connected({}, async client => {
   const names = tools.map(tool => tool.name);
   assert(names.includes('counter') && names.includes('cognitive_run'), names.join());
 
-  // The client holds structured results against the tool's schema, good and bad ones alike.
+  // The client validates structured results against the tool's schema, errors included.
   const good = await client.callTool({ name: 'counter', arguments: text });
   assert.equal(good.isError, false);
   assert.equal(good.structuredContent.data.n, 3);
   const bad = await client.callTool({ name: 'counter', arguments: {} });
   assert.equal(bad.isError, true);
   assert.equal(bad.structuredContent.error.code, 'E1002');
-  await assert.rejects(client.callTool({ name: 'nobody', arguments: {} }), error => error.code === -32602);
+  await assert.rejects(client.callTool({ name: 'no-such-tool', arguments: {} }), error => error.code === -32602);
 
   const steps = [];
   await client.callTool({ name: 'counter', arguments: { text: 'slowly' } }, undefined, {

@@ -1,10 +1,10 @@
-"""Everything that a host does with cogn, done with the official client, unpatched.
+"""All operations of a host, with the official Python client, unmodified.
 
 client.py pipe COMMAND...     over standard input and output
 client.py http URL [KEY]      over streamable HTTP
 
-MODULES names the folder that the server's modules are in; there, a module is added while it runs. The back-end takes
-its time over an input that says `slowly`, and the server runs one module at a time.
+MODULES is the folder of the server's modules, where a module is added while the server runs. The back-end is
+slow for an input that contains `slowly`, and the server runs one module at a time.
 """
 
 import asyncio
@@ -59,18 +59,18 @@ async def calls(client):
     wrong = await client.call_tool("counter", {"text": 5})
     expect(wrong.is_error and code(wrong) == "E1003", wrong)
     try:
-        await client.call_tool("nobody", {})
+        await client.call_tool("no-such-tool", {})
         expect(False, "a tool that does not exist was called")
     except MCPError as error:
-        expect(error.code == -32602 and "nobody" in str(error), error)
+        expect(error.code == -32602 and "no-such-tool" in str(error), error)
 
 
 async def builtins(client):
     run = await client.call_tool("cognitive_run", {"module": "counter", "args": "two words"})
     expect(not run.is_error and run.structured_content["data"]["n"] == 3, run)
-    missing = await client.call_tool("cognitive_run", {"module": "nobody"})
+    missing = await client.call_tool("cognitive_run", {"module": "no-such-module"})
     expect(missing.is_error and code(missing) == "E4006", missing)
-    provider = await client.call_tool("cognitive_run", {"module": "counter", "args": "x", "provider": "nobody"})
+    provider = await client.call_tool("cognitive_run", {"module": "counter", "args": "x", "provider": "no-such-backend"})
     expect(provider.is_error and code(provider) == "E1004", provider)
     listed = await client.call_tool("cognitive_list", {})
     names = [module["name"] for module in listed.structured_content["data"]["modules"]]
@@ -85,7 +85,7 @@ async def progress(client):
     async def told(progress, total, message):
         steps.append((progress, message))
 
-    result = await client.call_tool("counter", {"text": "two words, slowly told"}, progress_callback=told)
+    result = await client.call_tool("counter", {"text": "two words, slowly"}, progress_callback=told)
     expect(not result.is_error, result)
     values = [step for step, _ in steps]
     expect(len(values) >= 2 and values == sorted(set(values)), steps)
@@ -100,14 +100,14 @@ async def at_the_same_time(client):
 
 
 async def withdrawn(client):
-    """There is one place for a run: the second call gets it only if the first was really ended."""
+    """There is one run permit: the second call acquires it only if the first run was cancelled."""
     running = asyncio.Event()
 
     async def told(*_):
         running.set()
 
     slow = asyncio.create_task(
-        client.call_tool("counter", {"text": "very slowly, for ever"}, progress_callback=told)
+        client.call_tool("counter", {"text": "very slowly, endless"}, progress_callback=told)
     )
     await asyncio.wait_for(running.wait(), PATIENCE)
     slow.cancel()
@@ -132,7 +132,7 @@ async def resources(client):
     reference = ResourceTemplateReference(type="ref/resource", uri="cognitive://module/{name}")
     words = await client.complete(reference, {"name": "name", "value": "cou"})
     expect(words.completion.values == ["counter"], words)
-    for uri in ["cognitive://module/nobody", "cognitive://module/../../etc/passwd", "file:///etc/passwd"]:
+    for uri in ["cognitive://module/no-such-module", "cognitive://module/../../etc/passwd", "file:///etc/passwd"]:
         try:
             await client.read_resource(uri)
             expect(False, f"{uri} was read")
@@ -158,7 +158,7 @@ async def prompts(client):
 
 
 async def confirmation(mode):
-    """A module that acts runs only if somebody was asked and said yes."""
+    """A module with side effects runs only after a confirmation."""
     asked = []
 
     def person(action, content):
@@ -185,7 +185,7 @@ async def confirmation(mode):
 
 
 async def newcomer(mode, name):
-    """A module that is added while the host is connected is announced, and is there."""
+    """A module that is added while the host is connected is announced and can be called."""
     told = asyncio.Event()
 
     async def heard(message):
@@ -201,7 +201,7 @@ async def newcomer(mode, name):
 
     async with Client(target(), mode=mode, message_handler=heard) as client:
         if mode == "legacy":
-            # Over HTTP the stream for what nobody asked for opens after the first answer.
+            # Over HTTP the stream for notifications opens after the first response.
             await client.list_tools()
             await asyncio.sleep(0.5)
             add()

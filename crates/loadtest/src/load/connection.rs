@@ -1,4 +1,4 @@
-//! One connection that asks again and again.
+//! One connection that sends requests in a loop.
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
@@ -8,19 +8,19 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use tokio::time::{Duration, Instant};
 
-use super::endpoint::Endpoint;
 use super::disconnect::{connect, leave};
+use super::endpoint::Endpoint;
 use super::tally::Tally;
 use super::{Mode, Window};
 use crate::response::TOKEN;
 
-/// Kept of what was read, so that a mark that two reads share is found.
+/// Bytes retained from the previous read, so that a marker split between two reads is found.
 const TAIL: usize = 64;
-/// Where a server names the run.
+/// Header with the session id of the run.
 const SESSION: &str = "x-cognitive-session";
 /// The middle of a run of 64 tokens.
 const MIDDLE: &str = "32";
-/// Before the next try at a server that is not there.
+/// Delay before connecting again to an unreachable server.
 const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct EncodedRequest {
     pub(crate) body: Bytes,
     pub(crate) key: Option<String>,
     pub(crate) mode: Mode,
-    /// What is left, where that is what is measured.
+    /// What is disconnected, in the mode that measures disconnects.
     pub(crate) endpoint: Endpoint,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) upstream: Option<String>,
@@ -68,7 +68,7 @@ impl EncodedRequest {
 
 pub(crate) struct Connection {
     question: EncodedRequest,
-    /// The run that is read again.
+    /// The run that is resumed.
     session: Option<String>,
     sender: Option<SendRequest<Full<Bytes>>>,
     tally: Tally,
@@ -127,8 +127,8 @@ impl Connection {
             bail!("{status}: {}", String::from_utf8_lossy(&said));
         }
         if mode == Mode::Resume && self.session.is_none() {
-            self.session = Some(session.context("the run has no name")?);
-            // What is measured is coming back, not the run itself.
+            self.session = Some(session.context("the response has no session header")?);
+            // Only resuming is measured, not the run itself.
             read_stream(body, mode, began, &mut Tally::default()).await?;
             return Ok(());
         } else if mode.streams() {
@@ -172,7 +172,7 @@ async fn read_stream(mut body: Incoming, mode: Mode, began: Instant, tally: &mut
         tail.drain(..kept);
     }
     if !ended {
-        bail!("a stream without its end");
+        bail!("the stream ended without its terminator");
     }
     Ok(())
 }

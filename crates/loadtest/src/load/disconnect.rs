@@ -1,5 +1,5 @@
-//! Asks, leaves, and finds out how long the upstream went on after that. The upstream's clock and this one
-//! are the same machine's.
+//! Sends a request, disconnects, and measures how long the upstream continues. The clocks of both processes
+//! are of the same machine.
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
@@ -15,18 +15,18 @@ use tokio::time::Duration;
 use super::connection::{EncodedRequest, count_tokens};
 use crate::process::now_us;
 
-/// How long to wait for an upstream to be asked, or to notice.
+/// Timeout for the upstream to receive the request, or to detect the disconnect.
 const LEFT_US_MAX: u64 = 10_000_000;
-/// Between two looks.
+/// Polling interval.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Microseconds from leaving to the upstream's noticing.
+/// Microseconds from the disconnect to its detection by the upstream.
 pub(super) async fn leave(question: &EncodedRequest) -> Result<u64> {
     let upstream = question.upstream.as_deref();
-    let upstream = upstream.context("whom to ask when it was hung up on")?;
+    let upstream = upstream.context("--upstream is required")?;
     let before = UpstreamStats::at(upstream).await?;
     let (mut sender, line) = connect(&question.host).await?;
-    // On every way out of here, the line is dropped: that is what leaving is.
+    // The connection is dropped on every return path, which is the disconnect.
     let line = ClientConnection(line);
     let asked = sender.send_request(question.request(None)?);
     if question.endpoint.streams() {
@@ -48,29 +48,29 @@ pub(super) async fn leave(question: &EncodedRequest) -> Result<u64> {
         answer = asked => {
             let answer = answer?;
             let status = answer.status();
-            // Its beginning tells enough, and there may be no end.
+            // The first frame is sufficient, and the body may be endless.
             let said = answer.into_body().frame().await.transpose()?;
             let said = said.and_then(|frame| frame.into_data().ok()).unwrap_or_default();
-            bail!("answered before it was left, with {status}: {}", String::from_utf8_lossy(&said));
+            bail!("answered before the disconnect, with {status}: {}", String::from_utf8_lossy(&said));
         }
         reached = reached(upstream, before) => reached?,
     }
     line.left(upstream, before).await
 }
 
-/// Waits until the upstream was asked.
+/// Waits until the upstream has received the request.
 async fn reached(upstream: &str, before: UpstreamStats) -> Result<()> {
     let began_us = now_us();
     while UpstreamStats::at(upstream).await?.requests == before.requests {
         if now_us() > began_us + LEFT_US_MAX {
-            bail!("the upstream was not asked");
+            bail!("the upstream received no request");
         }
         tokio::time::sleep(PAUSE).await;
     }
     Ok(())
 }
 
-/// The connection itself; dropping it closes the socket.
+/// The connection; dropping it closes the socket.
 struct ClientConnection(JoinHandle<()>);
 
 impl ClientConnection {
@@ -83,7 +83,7 @@ impl ClientConnection {
                 return Ok(seen.last_cancel_us.saturating_sub(left_us));
             }
             if now_us() > left_us + LEFT_US_MAX {
-                bail!("the upstream was not hung up on");
+                bail!("the upstream detected no disconnect");
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -96,7 +96,7 @@ impl Drop for ClientConnection {
     }
 }
 
-/// How often the upstream was asked and hung up on, and when last.
+/// Requests received and disconnects detected by the upstream, with the time of the last one.
 #[derive(Clone, Copy)]
 struct UpstreamStats {
     requests: u64,
@@ -126,7 +126,7 @@ pub(super) async fn connect(host: &str) -> Result<(SendRequest<Full<Bytes>>, Joi
     let stream = TcpStream::connect(host).await.context("cannot connect")?;
     stream.set_nodelay(true)?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-    // How a connection ends is seen by whoever waits for an answer on it.
+    // A connection error is reported by the request that waits for its response.
     let line = tokio::spawn(async { connection.await.unwrap_or_default() });
     Ok((sender, line))
 }

@@ -1,47 +1,47 @@
-//! What is asked before it is left: the bodies of every way to ask, whoever answers. A stream is left at its
-//! first token, anything else as soon as the upstream was asked.
+//! Endpoints of the disconnect test and their request bodies. A stream is disconnected at its first token,
+//! any other request as soon as the upstream has received it.
 
 use bytes::Bytes;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-/// Where a form's parts end.
+/// Boundary of a multipart form.
 const BORDER: &str = "loadtest-border";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Endpoint {
     Chat,
     ChatStream,
-    /// A stream that is left before its first token.
+    /// A stream that is disconnected before its first token.
     ChatEarly,
     Responses,
     ResponsesStream,
     Messages,
     MessagesStream,
-    /// How long a message is, where the upstream is asked for that.
+    /// A token count, if the upstream is called for it.
     CountTokens,
     Embeddings,
     Images,
     Transcriptions,
     Speech,
-    /// A module, whole.
+    /// A module, unstreamed.
     Module,
-    /// A module's stream that is to be given up when its reader leaves.
+    /// A module's stream that is cancelled on disconnect.
     ModuleStream,
-    /// A module's stream that goes on for a while.
+    /// A module's stream that continues for the grace period after a disconnect.
     ModuleResumable,
     Canonical,
     CanonicalStream,
     CanonicalEmbeddings,
-    /// A module as a tool of MCP; the model is its name.
+    /// A module as an MCP tool; the model is its name.
     Mcp,
 }
 
-/// The protocol in which every message stands alone.
+/// The MCP version whose messages need no session.
 const MCP_VERSION: &str = "2026-07-28";
 
 impl Endpoint {
-    /// Whether it is left at its first token, and not before.
+    /// Whether the request is disconnected at its first token.
     pub(crate) fn streams(self) -> bool {
         matches!(
             self,
@@ -61,7 +61,7 @@ impl Endpoint {
         }
     }
 
-    /// What else is said in the head of the request.
+    /// Additional request headers.
     pub(crate) fn headers(self, model: &str) -> Vec<(&'static str, String)> {
         match self {
             Self::Mcp => vec![
@@ -73,7 +73,7 @@ impl Endpoint {
         }
     }
 
-    /// The forms in which an answer is taken.
+    /// The accepted content types.
     pub(crate) fn accept(self) -> &'static str {
         match self {
             Self::Mcp => "application/json, text/event-stream",
@@ -138,7 +138,7 @@ fn tool_call(name: &str, arguments: &Value) -> Value {
     }})
 }
 
-/// A second of silence and the model's name.
+/// A form with a second of silence and the model name.
 fn form(model: &str) -> Bytes {
     let samples = vec![0_u8; 16_000];
     let mut sound = Vec::from(b"RIFF\xa4\x3e\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00");

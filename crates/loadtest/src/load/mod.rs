@@ -1,9 +1,10 @@
-//! Asks for a while over a fixed number of connections and counts: answers, times, tokens, and what the
-//! measured process took for them. A closed loop: each connection asks again when it has its answer.
+//! Sends requests for a given time over a fixed number of connections and counts responses, latencies,
+//! tokens, and the resources of the measured process. A closed loop: each connection sends its next request
+//! after the response.
 
 mod connection;
-mod endpoint;
 mod disconnect;
+mod endpoint;
 mod tally;
 
 use std::time::Duration;
@@ -22,60 +23,60 @@ use crate::process::{cpu_us, rss_kb};
 
 #[derive(Debug, Args)]
 pub(crate) struct Load {
-    /// What to ask.
+    /// The URL to call.
     #[arg(long)]
     url: Uri,
-    /// The form of the question and of its answer.
+    /// The kind of request and response.
     #[arg(long, value_enum, default_value_t = Mode::Chat)]
     mode: Mode,
-    /// What is left, with `--mode leave`. The URL says where it is.
+    /// The endpoint to disconnect, with `--mode leave`. Its path is given by the URL.
     #[arg(long, value_enum, default_value_t = Endpoint::ChatStream)]
     endpoint: Endpoint,
-    /// The model's name, which tells the upstream how to behave.
+    /// The model name, which specifies the behaviour of the upstream.
     #[arg(long, default_value = "mock")]
     model: String,
     #[arg(long, default_value_t = 1)]
     connections: usize,
-    /// How long to measure.
+    /// Seconds to measure.
     #[arg(long, default_value_t = 4.0)]
     seconds: f64,
-    /// How long to ask before measuring.
+    /// Seconds of load before measuring.
     #[arg(long, default_value_t = 1.0)]
     warm: f64,
-    /// The process whose time and memory are counted.
+    /// The process whose CPU time and memory are measured.
     #[arg(long)]
     pid: Option<u32>,
-    /// Ask once on every connection, all at the same time, instead of for a while.
+    /// Send one request on every connection, all at once, instead of a load over time.
     #[arg(long)]
     once: bool,
-    /// The upstream that tells when it was hung up on.
+    /// The upstream that reports disconnects.
     #[arg(long)]
     upstream: Option<String>,
     /// The bearer token.
     #[arg(long)]
     key: Option<String>,
-    /// Stands in the printed line.
+    /// Copied to the output line.
     #[arg(long, default_value = "")]
     label: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
-    /// A chat completion, whole.
+    /// A chat completion, unstreamed.
     Chat,
-    /// A chat completion as a stream.
+    /// A streamed chat completion.
     Stream,
-    /// A module as a stream.
+    /// A streamed module.
     Execute,
-    /// A module, whole.
+    /// A module, unstreamed.
     Unary,
-    /// The second half of a module's stream: it is run once, and read again from its middle on.
+    /// The second half of a module's stream: it is run once, and resumed from its middle repeatedly.
     Resume,
-    /// An answer that is left before its end. What is timed is how long the upstream goes on after that.
+    /// A response that is disconnected before its end. Measures how long the upstream continues after that.
     Disconnect,
 }
 
-/// When a request counts.
+/// The time window in which a request counts.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
     from: Instant,
@@ -91,7 +92,7 @@ impl Load {
     }
 
     pub(crate) async fn measure(self) -> Result<Value> {
-        let host = self.url.authority().context("the URL names no host")?.to_string();
+        let host = self.url.authority().context("the URL has no host")?.to_string();
         let began = Instant::now();
         let from = began + Duration::from_secs_f64(self.warm);
         let window = Window {
@@ -154,7 +155,7 @@ impl Load {
         (self.pid.and_then(cpu_us), memory)
     }
 
-    /// The most memory that was seen while the load went on.
+    /// Peak memory during the load.
     async fn watch_memory(&self, window: Window) -> Option<u64> {
         let mut peak = None;
         while Instant::now() < window.until {
@@ -170,7 +171,7 @@ impl Mode {
         matches!(self, Self::Stream | Self::Execute | Self::Resume)
     }
 
-    /// What stands at the end of a whole stream.
+    /// The terminator of a complete stream.
     pub(crate) fn end(self) -> &'static [u8] {
         match self {
             Self::Execute | Self::Unary | Self::Resume => b"event: final",

@@ -1,19 +1,19 @@
-//! What one connection counted, and all of them together.
+//! Counts of one connection, and their sum.
 
 use serde_json::{Value, json};
 
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) good: u64,
-    /// Refused, broken off, or without its end.
+    /// Refused, interrupted, or without terminator.
     pub(crate) bad: u64,
     pub(crate) tokens: u64,
     pub(crate) reads: u64,
-    /// Microseconds from the question to the end of the answer.
+    /// Microseconds from the request to the end of the response.
     pub(crate) whole_us: Vec<u64>,
     /// Microseconds to the first token.
     pub(crate) first_us: Vec<u64>,
-    /// Microseconds between two reads that held tokens.
+    /// Microseconds between two reads with tokens.
     pub(crate) gap_us: Vec<u64>,
     pub(crate) complaint: Option<String>,
 }
@@ -57,7 +57,7 @@ impl Tally {
     }
 }
 
-/// Median, 99th percentile and largest; `null` where nothing was measured.
+/// Median, 99th percentile and maximum; `null` without measurements.
 fn spread(values: &mut [u64]) -> Value {
     values.sort_unstable();
     let at = |share: usize| values.get(values.len().saturating_sub(1) * share / 1000);
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spread_of_nothing_is_unknown() {
+    fn spread_without_measurements_is_null() {
         assert_eq!(spread(&mut []), json!({"p50": null, "p99": null, "max": null}));
         let mut numbers: Vec<u64> = (0..=100).rev().collect();
         assert_eq!(spread(&mut numbers), json!({"p50": 50, "p99": 99, "max": 100}));

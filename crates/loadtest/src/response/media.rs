@@ -1,9 +1,9 @@
-//! What comes in one piece: a vector, a picture, a transcript and a sound.
+//! Unary operations: a vector, an image, a transcription and audio.
 
 use super::{ASKED, content};
 use crate::behaviour::Behaviour;
 
-/// A picture of one pixel.
+/// An image of one pixel.
 pub(super) const IMAGE: &str = r#"{"created":1700000000,"output_format":"png","data":[{"b64_json":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="}],"usage":{"input_tokens":8,"output_tokens":1,"total_tokens":9}}"#;
 
 /// Four samples of silence, as a WAV file.

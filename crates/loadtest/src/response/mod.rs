@@ -1,5 +1,5 @@
-//! The upstream's words in the dialects of vendors, whole and as events. Written by hand as text, because the
-//! upstream must cost as little as it can.
+//! Responses of the upstream in the vendors' dialects, unstreamed and as events. They are formatted as text,
+//! because the upstream must use as little CPU time as possible.
 
 mod chat;
 mod media;
@@ -12,16 +12,16 @@ use bytes::Bytes;
 
 use crate::behaviour::{Behaviour, OutputKind};
 
-/// One token. The load counts them.
+/// One token, which the load generator counts.
 pub(crate) const TOKEN: &str = "tok ";
 
 const ENVELOPE_HEAD: &str = r#"{\"ok\":true,\"meta\":{\"confidence\":0.95,\"risk\":\"low\",\"explain\":\"fine\"},\"data\":{\"result\":\"r\",\"rationale\":\""#;
 const ENVELOPE_TAIL: &str = r#"\"}}"#;
 
-/// Tokens of the question, as the upstream counts them.
+/// Tokens of the request, as the upstream reports them.
 const ASKED: u64 = 8;
 
-/// What can be asked of the upstream.
+/// The endpoints of the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResponseRoute {
     Chat,
@@ -51,7 +51,7 @@ impl ResponseRoute {
         found.map(|(_, route)| *route)
     }
 
-    /// The answer in one piece, and what it is.
+    /// The unstreamed response, and its content type.
     pub(crate) fn whole(self, model: &str, behaviour: Behaviour) -> (&'static str, Bytes) {
         let text = match self {
             Self::Chat => chat::whole(model, behaviour),
@@ -66,7 +66,7 @@ impl ResponseRoute {
         ("application/json", Bytes::from(text))
     }
 
-    /// The same as events; `None` where it comes in one piece only.
+    /// The same as events; `None` for unary operations.
     pub(crate) fn events(self, model: &str, behaviour: Behaviour) -> Option<Events> {
         match self {
             Self::Chat => Some(chat::events(model, behaviour)),
@@ -77,7 +77,7 @@ impl ResponseRoute {
     }
 }
 
-/// The events of a stream, made once for each answer.
+/// The events of a stream, formatted once per response.
 pub(crate) struct Events {
     pub(crate) first: Bytes,
     pub(crate) head: Option<Bytes>,
@@ -87,7 +87,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// `piece` says some text in the dialect.
+    /// `piece` formats a text delta in the dialect.
     fn new(behaviour: Behaviour, first: String, piece: impl Fn(&str) -> String, last: String) -> Self {
         let framed = behaviour.form == OutputKind::Envelope;
         Self {
@@ -100,7 +100,7 @@ impl Events {
     }
 }
 
-/// All that is said, as the inside of a JSON string.
+/// The complete text, escaped for a JSON string.
 fn content(behaviour: Behaviour) -> String {
     let tokens = TOKEN.repeat(usize::try_from(behaviour.tokens).unwrap_or(usize::MAX));
     match behaviour.form {
@@ -109,7 +109,7 @@ fn content(behaviour: Behaviour) -> String {
     }
 }
 
-/// An event that has a name, as most vendors write it.
+/// A named event, as most vendors format it.
 fn named(name: &str, rest: &str) -> String {
     format!("event: {name}\ndata: {{\"type\":\"{name}\"{rest}}}\n\n")
 }

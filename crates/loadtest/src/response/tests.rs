@@ -1,10 +1,11 @@
-//! Whole and in events, every dialect says the same, and what is no stream is what it claims to be.
+//! Streamed and unstreamed responses of every dialect contain the same text, and unary responses have their
+//! content type.
 
 use serde_json::Value;
 
 use super::*;
 
-/// All the text and the last report of what was used.
+/// The complete text and the last usage report.
 fn read(stream: &str) -> (String, Value) {
     let (mut content, mut usage) = (String::new(), Value::Null);
     let datas = stream
@@ -26,10 +27,18 @@ fn read(stream: &str) -> (String, Value) {
 }
 
 #[test]
-fn whole_and_streamed_say_the_same() {
+fn streamed_and_unstreamed_responses_are_equal() {
     let places = [
-        (ResponseRoute::Chat, "/choices/0/message/content", "completion_tokens"),
-        (ResponseRoute::Responses, "/output/0/content/0/text", "output_tokens"),
+        (
+            ResponseRoute::Chat,
+            "/choices/0/message/content",
+            "completion_tokens",
+        ),
+        (
+            ResponseRoute::Responses,
+            "/output/0/content/0/text",
+            "output_tokens",
+        ),
         (ResponseRoute::Messages, "/content/0/text", "output_tokens"),
     ];
     for (route, place, count) in places {
@@ -53,7 +62,7 @@ fn whole_and_streamed_say_the_same() {
 }
 
 #[test]
-fn what_comes_in_one_piece_is_no_stream() {
+fn unary_responses_are_valid_and_not_streamed() {
     let behaviour = Behaviour::of("mock-t2");
     for (path, route) in ResponseRoute::ALL {
         assert_eq!(ResponseRoute::of(&format!("/v1{path}")), Some(route));

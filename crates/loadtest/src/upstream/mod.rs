@@ -1,6 +1,6 @@
-//! A model server that costs next to nothing, so that what is measured is whoever stands before it.
-//! `GET /stats` counts requests, streams, tokens, and answers whose caller went away before their end, whole
-//! or streamed, with the time at which the last of them was noticed.
+//! A mock model server with minimal cost, so that the process in front of it is measured. `GET /stats` counts
+//! requests, streams, tokens, and responses whose client disconnected before their end, with the time at
+//! which the last disconnect was detected.
 
 mod stats;
 
@@ -25,32 +25,32 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use self::stats::{Stats, DisconnectGuard};
+use self::stats::{DisconnectGuard, Stats};
 use crate::behaviour::Behaviour;
 use crate::response::{Events, ResponseRoute};
 
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Events on their way to a reader.
+/// Events queued for a reader.
 const AHEAD: usize = 32;
 
 type UpstreamBody = BoxBody<Bytes, io::Error>;
 
 #[derive(Debug, Args)]
 pub(crate) struct Upstream {
-    /// Where to listen; port 0 takes any free one, which is printed.
+    /// Listening address; port 0 selects a free one, which is printed.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
 }
 
 impl Upstream {
-    #[expect(clippy::print_stdout, reason = "whoever started it waits for the address")]
+    #[expect(clippy::print_stdout, reason = "the caller reads the address")]
     pub(crate) async fn serve(self) -> Result<()> {
         let listener = TcpListener::bind(self.listen).await?;
         println!("listening on {}", listener.local_addr()?);
         accept(listener).await
     }
 
-    /// On a thread of its own, with a runtime of its own, as if it were another process.
+    /// Runs on a separate thread with its own runtime, as if it were another process.
     pub(crate) fn aside() -> Result<SocketAddr> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
@@ -71,14 +71,14 @@ async fn accept(listener: TcpListener) -> Result<()> {
         let Ok((stream, _)) = listener.accept().await else {
             continue;
         };
-        // A caller may be gone already.
+        // The client may have disconnected already.
         if stream.set_nodelay(true).is_err() {
             continue;
         }
         let stats = stats.clone();
         tokio::spawn(async move {
             let service = service_fn(|request| answer(request, stats.clone()));
-            // A client that hangs up is what some measurements are about.
+            // A client disconnect is part of some measurements.
             auto::Builder::new(TokioExecutor::new())
                 .serve_connection(TokioIo::new(stream), service)
                 .await
@@ -101,7 +101,7 @@ async fn answer(request: Request<Incoming>, stats: Arc<Stats>) -> Result<Respons
         return Ok(refusal(StatusCode::NOT_FOUND, "no such route"));
     };
     let Ok(body) = Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await else {
-        return Ok(refusal(StatusCode::BAD_REQUEST, "the body broke off"));
+        return Ok(refusal(StatusCode::BAD_REQUEST, "the body is incomplete"));
     };
     let body = body.to_bytes();
     let asked = match route {
@@ -121,14 +121,19 @@ async fn answer(request: Request<Incoming>, stats: Arc<Stats>) -> Result<Respons
         stats.streams();
         return Ok(stream(events, behaviour, stats, waiting));
     }
-    // Whoever leaves meanwhile takes this future along, and what waits in it.
+    // A disconnect drops this future with its guard.
     wait(behaviour.first).await;
     waiting.over();
     let (kind, bytes) = route.whole(model, behaviour);
     Ok(framed(kind, full(bytes)))
 }
 
-fn stream(events: Events, behaviour: Behaviour, stats: Arc<Stats>, waiting: DisconnectGuard) -> Response<UpstreamBody> {
+fn stream(
+    events: Events,
+    behaviour: Behaviour,
+    stats: Arc<Stats>,
+    waiting: DisconnectGuard,
+) -> Response<UpstreamBody> {
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
         if speak(&sender, &events, behaviour, &stats).await.is_ok() {
@@ -141,11 +146,16 @@ fn stream(events: Events, behaviour: Behaviour, stats: Arc<Stats>, waiting: Disc
 
 type Sender = mpsc::Sender<Result<Frame<Bytes>, io::Error>>;
 
-/// Nobody reads any more.
+/// The client has disconnected.
 struct Disconnected;
 
-/// Fails when nobody reads any more, at once and not only at the next word.
-async fn speak(sender: &Sender, events: &Events, behaviour: Behaviour, stats: &Stats) -> Result<(), Disconnected> {
+/// Fails as soon as the client disconnects, not only at the next event.
+async fn speak(
+    sender: &Sender,
+    events: &Events,
+    behaviour: Behaviour,
+    stats: &Stats,
+) -> Result<(), Disconnected> {
     let say = async |piece| sender.send(piece).await.map_err(|_| Disconnected);
     pause(sender, behaviour.first).await?;
     for event in [Some(&events.first), events.head.as_ref()].into_iter().flatten() {
@@ -153,7 +163,10 @@ async fn speak(sender: &Sender, events: &Events, behaviour: Behaviour, stats: &S
     }
     for number in 0..behaviour.tokens {
         if behaviour.dies_after.is_some_and(|last| number >= last) {
-            let death = io::Error::new(io::ErrorKind::ConnectionReset, "dead as the model's name says");
+            let death = io::Error::new(
+                io::ErrorKind::ConnectionReset,
+                "connection reset, as specified by the model name",
+            );
             return say(Err(death)).await;
         }
         if number > 0 {
@@ -184,7 +197,7 @@ async fn wait(time: Duration) {
     }
 }
 
-/// A field of a form, where nobody else needs to be told from it.
+/// A field of a form, found by its name only.
 fn field<'a>(form: &'a [u8], name: &str) -> Option<&'a str> {
     let head = format!("name=\"{name}\"\r\n\r\n");
     let start = memchr::memmem::find(form, head.as_bytes())? + head.len();

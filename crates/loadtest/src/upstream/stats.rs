@@ -1,4 +1,4 @@
-//! What the upstream has seen, and the eye it keeps on whoever waits for an answer.
+//! Counters of the upstream, and detection of disconnected clients.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +41,7 @@ impl Stats {
     }
 }
 
-/// Somebody waits. Dropped before the answer is over, it notes that they have left, and when.
+/// Guard of a waiting client. Dropped before the response is complete, it counts a disconnect with its time.
 pub(super) struct DisconnectGuard(Option<Arc<Stats>>);
 
 impl DisconnectGuard {
@@ -49,7 +49,7 @@ impl DisconnectGuard {
         Self(Some(stats))
     }
 
-    /// The answer is given; leaving is no loss any more.
+    /// The response is complete; a disconnect no longer counts.
     pub(super) fn over(mut self) {
         self.0 = None;
     }
@@ -58,7 +58,7 @@ impl DisconnectGuard {
 impl Drop for DisconnectGuard {
     fn drop(&mut self) {
         if let Some(stats) = &self.0 {
-            // The time first: whoever sees the count reads the time that belongs to it.
+            // The time is stored first, so that a reader of the count gets the matching time.
             stats.last_cancel_us.store(now_us(), Ordering::Relaxed);
             stats.cancelled.fetch_add(1, Ordering::Release);
         }

@@ -1,5 +1,5 @@
-//! The work by which the released binary is laid out: what a server does all day, and a few commands. How fast any of
-//! it is does not matter here.
+//! The workload that is profiled for the code layout of the released binary: typical server requests and a
+//! few commands. Speed is not measured.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::process::commands;
 use super::setup::{Bench, Folder, measured};
 use crate::shell::run;
 
-/// For each kind of question, so that none outweighs the others by much.
+/// Per kind of request, so that none dominates the profile.
 const SECONDS: &str = "2";
 
-/// Works with a cogn that counts what it does.
+/// Runs the workload with an instrumented binary.
 pub(crate) fn train(cogn: &Path) -> Result<()> {
     for mut command in commands(cogn) {
         run(&mut command)?;

@@ -1,5 +1,5 @@
-//! How long the upstream is kept busy by nobody: every way to ask is left before its answer is whole, and the
-//! upstream tells when it noticed.
+//! Cancellation latency: every endpoint is disconnected before its response is complete, and the upstream
+//! reports when it detected that.
 
 use std::path::Path;
 
@@ -8,15 +8,15 @@ use anyhow::{Context, Result};
 use super::row::Row;
 use super::setup::{Bench, Folder, KEY, bound, measured, number};
 
-/// Nothing for a minute, and then words without end: to be left before the first, or in the middle.
+/// No output for a minute, then endless tokens: for a disconnect before the first token.
 const SLOW_MODEL: &str = "mock-env-t100000-f60000000-i2000";
-/// Words without end.
+/// Endless tokens.
 const STEADY_MODEL: &str = "mock-env-t100000-i2000";
-/// Microseconds, all of them.
+/// All in microseconds.
 const GRACE: f64 = 500_000.0;
 const BOUND: f64 = 50_000.0;
 
-/// What is left, as the load names it, and where it is.
+/// Endpoints by their name in `loadtest`, with their path.
 const WAYS: [(&str, &str); 18] = [
     ("chat", "/v1/chat/completions"),
     ("chat-stream", "/v1/chat/completions"),
@@ -44,7 +44,7 @@ pub(crate) fn measure(cogn: &Path) -> Result<Vec<Row>> {
 
 fn rows(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let upstream = bench.upstream.address();
-    // A module names no model, so the usual one is as slow as what is asked.
+    // A module request has no model, so the default model is the slow one.
     let openai = |model: &str| {
         format!(
             "[[backends]]\nname = \"upstream\"\nkind = \"openai\"\nbase_url = \"http://{upstream}/v1\"\n\
@@ -61,12 +61,12 @@ fn rows(bench: &Bench<'_>) -> Result<Vec<Row>> {
             true => STEADY_MODEL,
             false => SLOW_MODEL,
         };
-        // Messages are asked of a back-end that speaks them, so that they are passed on as they are.
+        // Messages are sent to a back-end of the same dialect: a passthrough.
         let configuration = match path {
             "/v1/messages" | "/v1/messages/count_tokens" => anthropic.clone(),
             _ => openai(model),
         };
-        // A tool has no model, but a name.
+        // A tool call has no model; the tool name is used.
         let model = match endpoint {
             "mcp" => "measured",
             _ => model,
@@ -75,7 +75,7 @@ fn rows(bench: &Bench<'_>) -> Result<Vec<Row>> {
         let server = folder.serve(bench.cogn)?;
         let leave = ["--mode", "leave", "--endpoint", endpoint, "--model", model];
         let more = ["--upstream", upstream, "--seconds", "2"];
-        // A key of a vendor's is nonsense where it is not the vendor's client that asks.
+        // Only endpoints of vendors' clients get a vendor's key.
         let key: &[&str] = match path.starts_with("/v1/modules") || ["/v1/canonical", "/mcp"].contains(&path)
         {
             true => &[],
@@ -84,14 +84,14 @@ fn rows(bench: &Bench<'_>) -> Result<Vec<Row>> {
         let figures = bench
             .load(&server, path, &[&leave[..], &more, key].concat())
             .context(endpoint)?;
-        let name = format!("{endpoint}: the upstream goes on after its caller left, at most");
+        let name = format!("{endpoint}: upstream cancellation latency, maximum");
         rows.push(bound(&name, number(&figures, "/whole_us/max")?, "us", BOUND));
     }
     rows.push(kept(bench, &openai(STEADY_MODEL))?);
     Ok(rows)
 }
 
-/// A stream that can be come back to goes on for its time, and no longer.
+/// A resumable stream continues for the grace period, and no longer.
 fn kept(bench: &Bench<'_>, configuration: &str) -> Result<Row> {
     let folder = Folder::with(&format!("{configuration}[server]\nresume_grace_ms = 500\n"))?;
     let server = folder.serve(bench.cogn)?;
@@ -107,6 +107,6 @@ fn kept(bench: &Bench<'_>, configuration: &str) -> Result<Row> {
     let path = "/v1/modules/measured/execute";
     let figures = bench.load(&server, path, &[&leave[..], &more].concat())?;
     let beyond = number(&figures, "/whole_us/max")? - GRACE;
-    let name = "module-kept: the upstream goes on beyond the grace period, at most";
+    let name = "module-kept: upstream cancellation after the grace period, maximum";
     Ok(bound(name, beyond, "us", BOUND))
 }

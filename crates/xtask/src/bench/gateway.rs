@@ -1,5 +1,5 @@
-//! The server under load: the upstream and the load on one core, whoever stands between them alone on another.
-//! The same questions go straight to the upstream, through the floor and through cogn, in turn.
+//! Server benchmarks: the upstream and the load generator on one core, the measured process on another. The
+//! same requests are sent directly to the upstream, through the baseline proxy and through cogn, in turn.
 
 use std::path::Path;
 
@@ -10,21 +10,23 @@ use super::process::median;
 use super::row::Row;
 use super::setup::{Bench, Folder, KEY, ServerProcess, bound, measured, number, resident_kb};
 
-/// 64 tokens, in the form of an envelope of the measured module.
+/// 64 tokens, as an envelope of the measured module.
 pub(super) const MODEL: &str = "mock-env-t64";
-/// Tokens that take long enough for every stream to be open at once.
+/// Tokens that are slow enough for all streams to be open at once.
 const SLOW_MODEL: &str = "mock-env-t64-i150000";
-/// What the bound on a call's CPU amounts to in chats of the floor: 80 us, on a machine where the floor took 30 to 39.
+/// The limit of CPU time per call in chats of the baseline proxy: 80 us, on a machine where the proxy took 30
+/// to 39.
 const CALL_IN_FLOORS_MAX: f64 = 80.0 / 34.5;
-/// What the bound on a lone call's time leaves above the floor: 200 us, on a machine where the floor added 121.
+/// The limit of the latency of a single call above the baseline proxy: 200 us, on a machine where the proxy
+/// added 121.
 const ABOVE_FLOOR_US_MAX: f64 = 200.0 - 121.0;
-/// Nobody waits this long, for an answer or its first word, however rarely.
+/// Maximum latency of any response or first token.
 const STALL_US_MAX: f64 = 20_000.0;
 pub(super) const CHAT: &str = "/v1/chat/completions";
 pub(super) const EXECUTE: &str = "/v1/modules/measured/execute";
 pub(super) const WHOLE_CHAT: [&str; 6] = ["--mode", "chat", "--model", MODEL, "--key", KEY];
 pub(super) const CHAT_STREAM: [&str; 6] = ["--mode", "stream", "--model", MODEL, "--key", KEY];
-/// How often loads are measured in turn.
+/// Rounds in which the loads are measured in turn.
 const ROUNDS: usize = 9;
 const CPU: &str = "/cpu_us_per_request";
 
@@ -85,7 +87,7 @@ impl Bench<'_> {
             alone.longest("module, whole", |[.., ours]| number(ours, "/whole_us/max"))?,
             per_token("module stream", &busy_streams)?,
             bound(
-                "module stream: first token, above the floor's",
+                "module stream: first token, above the baseline proxy",
                 streams.median(|[_, floor, live, _]| first_us_above(live, floor))?,
                 "us",
                 200.0,
@@ -99,20 +101,20 @@ impl Bench<'_> {
             streams.longest("module stream: first token", |[_, _, live, _]| {
                 number(live, "/first_us/max")
             })?,
-            // A second stream of the same length, read to its end, is what coming back may cost.
+            // Resuming costs at most as much as reading a second stream of the same length to its end.
             Row {
-                name: String::from("module stream: the second half again, after it was left"),
+                name: String::from("module stream: resuming the second half"),
                 measured: streams.median(|[.., again]| number(again, "/whole_us/p50"))?,
                 baseline: whole_us,
                 unit: "us",
-                against: String::from("the whole of it, live"),
+                against: String::from("the complete live stream"),
                 limit: 1.0,
             },
-            bound("memory at rest", idle_kb / 1024.0, "MiB", 30.0),
+            bound("idle memory", idle_kb / 1024.0, "MiB", 30.0),
         ])
     }
 
-    /// What a vendor's client sees: the same questions, the same answers, one more process on the way.
+    /// Requests of a vendor's client: the same requests and responses, with one more process in between.
     fn chat(&self) -> Result<Vec<Row>> {
         let floor = self.floor()?;
         let folder = Folder::new(self.upstream.address(), MODEL)?;
@@ -136,7 +138,7 @@ impl Bench<'_> {
             alone.longest("chat", |[.., ours]| number(ours, "/whole_us/max"))?,
             per_token("chat stream", &busy_streams)?,
             bound(
-                "chat stream: first token, above the floor's",
+                "chat stream: first token, above the baseline proxy",
                 streams.median(|[floor, live]| first_us_above(live, floor))?,
                 "us",
                 200.0,
@@ -147,11 +149,11 @@ impl Bench<'_> {
         ])
     }
 
-    /// Several loads one behind the other, again and again: a loud minute is loud for all of them.
+    /// Measures several loads in turn, in rounds, so that noise affects all of them.
     fn in_turn<const N: usize>(&self, loads: [(&ServerProcess, &str, &[&str]); N]) -> Result<Rounds<N>> {
         let mut rounds = Vec::new();
         for round in 0..ROUNDS {
-            // Only the first finds everything cold.
+            // Only the first round starts cold.
             let warm = if round == 0 { "1" } else { "0.2" };
             let mut figures = [const { Value::Null }; N];
             for (figures, (server, path, question)) in figures.iter_mut().zip(&loads) {
@@ -168,7 +170,7 @@ impl Bench<'_> {
         ServerProcess::start(self.loadtest, "1", &arguments, None)
     }
 
-    /// What an open stream holds, when so many are open at once.
+    /// Memory per open stream, with this many open at once.
     fn memory(&self, what: &str, path: &str, mode: &str, count: u32) -> Result<Row> {
         let folder = Folder::new(self.upstream.address(), SLOW_MODEL)?;
         let server = folder.serve(self.cogn)?;
@@ -177,7 +179,7 @@ impl Bench<'_> {
             let all = ["--seconds", "9", "--connections", connections];
             self.load(&server, path, &[&once[..], &all].concat())
         };
-        // Code that is run for the first time comes into memory once, whoever was first: no stream holds it.
+        // Code pages are loaded once, at first use, and are not counted as memory of a stream.
         open("32")?;
         let before_kb = resident_kb(server.pid())?;
         let open = open(&count.to_string())?;
@@ -191,51 +193,51 @@ impl Bench<'_> {
     }
 }
 
-/// What several loads in turn have shown, round by round.
+/// Results of several loads, by round.
 struct Rounds<const N: usize>(Vec<[Value; N]>);
 
 impl<const N: usize> Rounds<N> {
-    /// The median of a figure that each round has.
+    /// The median over the rounds.
     fn median(&self, figure: impl Fn(&[Value; N]) -> Result<f64>) -> Result<f64> {
         let mut figures: Vec<f64> = self.0.iter().map(figure).collect::<Result<_>>()?;
         Ok(median(&mut figures))
     }
 
-    /// The largest of a figure that each round has: medians do not show a stall.
+    /// The maximum over the rounds: medians hide stalls.
     fn longest(&self, what: &str, figure: impl Fn(&[Value; N]) -> Result<f64>) -> Result<Row> {
         let mut figures = self.0.iter().map(figure);
         let us = figures.try_fold(0.0, |longest: f64, figure| Ok::<_, Error>(longest.max(figure?)))?;
-        let name = format!("{what}, the longest wait of all rounds");
+        let name = format!("{what}, maximum latency of all rounds");
         Ok(bound(&name, us, "us", STALL_US_MAX))
     }
 }
 
-/// A baseline, and what is held against it.
+/// A baseline and a measured load.
 impl Rounds<2> {
     fn cpu(&self, what: &str) -> Result<Row> {
         let us = self.median(|[_, ours]| number(ours, CPU))?;
         Ok(bound(&format!("{what}: CPU of one call"), us, "us", 80.0))
     }
 
-    /// The same figure on any machine: a slower one slows both.
+    /// Relative to the baseline proxy, so that the speed of the machine cancels out.
     fn cpu_in_floors(&self, what: &str) -> Result<Row> {
         let ratio = self.median(|[floor, ours]| Ok(number(ours, CPU)? / number(floor, CPU)?))?;
         let us = self.median(|[_, ours]| number(ours, CPU))?;
         Ok(Row {
-            name: format!("{what}: CPU of one call, in the floor's"),
+            name: format!("{what}: CPU of one call, in chats of the baseline proxy"),
             measured: us,
-            // Of the rounds' own ratios, which is not always the ratio of the medians.
+            // Median of the ratios of the rounds, which may differ from the ratio of the medians.
             baseline: us / ratio,
             unit: "us",
-            against: String::from("the floor, one chat"),
+            against: String::from("the baseline proxy, one chat"),
             limit: CALL_IN_FLOORS_MAX,
         })
     }
 }
 
-/// The upstream itself, the floor, and what is held against them.
+/// The upstream, the baseline proxy, and a measured load.
 impl Rounds<3> {
-    /// What one who asks alone waits longer than if the upstream were asked itself.
+    /// Latency of a single call above that of the upstream.
     fn added(&self, what: &str, share: &str, limit_us: f64) -> Result<Row> {
         let at = format!("/whole_us/{share}");
         let us = self.median(|[direct, _, ours]| Ok(number(ours, &at)? - number(direct, &at)?))?;
@@ -243,11 +245,11 @@ impl Rounds<3> {
         Ok(bound(&name, us, "us", limit_us))
     }
 
-    /// How much of that is not the machine's: waking who sleeps takes the floor as long.
+    /// Latency above the baseline proxy, which has the same wake-up costs.
     fn above_floor(&self, what: &str) -> Result<Row> {
         let at = "/whole_us/p50";
         let us = self.median(|[_, floor, ours]| Ok(number(ours, at)? - number(floor, at)?))?;
-        let name = format!("{what}: above the floor's, p50");
+        let name = format!("{what}: above the baseline proxy, p50");
         Ok(bound(&name, us, "us", ABOVE_FLOOR_US_MAX))
     }
 }

@@ -1,4 +1,4 @@
-//! Figures from inside the libraries: a bench target prints rows as JSON lines, this reads them.
+//! Library benchmarks: a bench target prints rows as JSON lines, which are read here.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::row::Row;
 use crate::shell::{capture, cargo};
 
-/// Crates with a bench target named `ratio`, and the features that it needs.
+/// Crates with a bench target named `ratio`, and the features it requires.
 const CRATES: [(&str, &[&str]); 4] = [
     ("module", &[]),
     ("wire", &[]),

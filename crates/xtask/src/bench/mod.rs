@@ -1,15 +1,15 @@
-//! `cargo x bench`: speed as ratios against a baseline measured in the same run, so that a busy machine
-//! slows both. Each row has a limit; a row over its limit fails the command. Nothing here is a test: CI does
-//! not run it, people do, and `docs/benchmarks.md` keeps what they saw.
+//! `cargo x bench`: speed as ratios to a baseline measured in the same run, so that a busy machine slows
+//! both. Each row has a limit; a row over its limit fails the command. Benchmarks are not run by CI, but by
+//! hand; `docs/benchmarks.md` records results.
 
-mod gateway;
+mod bolt_workload;
 mod disconnect;
+mod gateway;
 mod library;
 mod modules;
 mod process;
 mod row;
 mod setup;
-mod bolt_workload;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -27,7 +27,7 @@ pub(crate) use bolt_workload::train;
 pub(crate) struct Bench {
     /// Measure only rows whose name contains this.
     filter: Option<String>,
-    /// Measure this cogn instead of building one: two of them in turn tell what a change is worth.
+    /// Measure this binary instead of building one, for example to compare two versions.
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
 }
@@ -61,12 +61,12 @@ impl Bench {
         row::print(&machine()?, &rows);
         match rows.iter().filter(|row| !row.holds()).count() {
             0 => Ok(()),
-            missed => bail!("{missed} of {} figures miss their limit", rows.len()),
+            missed => bail!("{missed} of {} figures exceed their limit", rows.len()),
         }
     }
 }
 
-/// What a reader needs to know to compare: cores, kernel, day, and the baseline's version.
+/// Data for comparison: cores, kernel, date, and the version of the baseline.
 fn machine() -> Result<String> {
     let cores = thread::available_parallelism()?;
     let kernel = capture(Command::new("uname").args(["-srm"]))?;

@@ -79,7 +79,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Peak resident memory in KiB, as the kernel counted it for the child.
+/// Peak resident memory of the child in KiB, from the kernel.
 fn resident_kb(command: &Command) -> Result<f64> {
     let mut timed = Command::new("/usr/bin/time");
     timed

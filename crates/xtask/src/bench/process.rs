@@ -1,4 +1,4 @@
-//! Whole processes: how long a command takes from start to exit, against starting another runtime.
+//! Whole processes: time of a command from start to exit, compared with the start of another runtime.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -31,7 +31,7 @@ pub(crate) fn start(binary: &Path) -> Result<Vec<Row>> {
     ])
 }
 
-/// Commands that people give all day.
+/// Frequently used commands.
 pub(crate) fn commands(binary: &Path) -> [Command; 3] {
     [version(binary), validate(binary), scripted(binary)]
 }
@@ -80,7 +80,7 @@ pub(crate) fn node_start() -> Command {
     command
 }
 
-/// Median times in milliseconds of two commands, run in turn so that both see the same machine.
+/// Median times in milliseconds of two commands, run in turn under the same conditions.
 pub(crate) fn side_by_side(
     rounds: usize,
     measured: &dyn Fn() -> Command,

@@ -1,6 +1,6 @@
 //! One measured figure and its limit.
 
-/// `measured / baseline`, to be at most `limit`.
+/// `measured / baseline`, which must not exceed `limit`.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -21,7 +21,7 @@ impl Row {
     }
 }
 
-/// A table that can be pasted into `docs/benchmarks.md`, headed by the machine it was measured on.
+/// A table for `docs/benchmarks.md`, headed by the machine.
 #[expect(clippy::print_stdout, reason = "the table is the result of the command")]
 pub(crate) fn print(machine: &str, rows: &[Row]) {
     println!("{machine}\n");

@@ -1,5 +1,5 @@
-//! The stage of the server's bench: an upstream, a server with a module and a journal, and a load, each on
-//! the core that it is given. Nothing here is a figure.
+//! Setup of the server benchmarks: an upstream, a server with a module and a journal, and a load generator,
+//! each pinned to a core.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::row::Row;
 use crate::shell::{build, capture, run};
 
-/// What a vendor's client always brings, whoever it talks to.
+/// The key that every request of a vendor's client has.
 pub(super) const KEY: &str = "sk-loadtest";
 
 pub(super) fn measured<T>(cogn: &Path, what: impl Fn(&Bench<'_>) -> Result<T>) -> Result<T> {
@@ -41,13 +41,13 @@ impl Bench<'_> {
         let line = capture(&mut command)?;
         let figures: Value = serde_json::from_str(&line).context("the load printed no JSON")?;
         if figures["bad"] != 0 || figures["good"] == 0 {
-            bail!("not every answer was good: {figures}");
+            bail!("some requests failed: {figures}");
         }
         Ok(figures)
     }
 }
 
-/// A figure that has a bound of its own instead of a baseline.
+/// A figure with a fixed limit instead of a baseline.
 pub(super) fn bound(name: &str, measured: f64, unit: &'static str, bound: f64) -> Row {
     Row {
         name: String::from(name),
@@ -71,7 +71,7 @@ pub(super) fn resident_kb(pid: u32) -> Result<f64> {
     let line = status.lines().find(|line| line.starts_with("VmRSS"));
     line.and_then(|line| line.split_whitespace().nth(1))
         .and_then(|kb| kb.parse().ok())
-        .context("the kernel tells no memory")
+        .context("the kernel reports no memory")
 }
 
 fn pinned(core: &str, program: &Path) -> Command {
@@ -80,7 +80,7 @@ fn pinned(core: &str, program: &Path) -> Command {
     command
 }
 
-/// A process that says where it listens, and is killed when it is no longer needed.
+/// A process that prints its listening address, and is killed on drop.
 pub(super) struct ServerProcess {
     child: Child,
     address: String,
@@ -104,16 +104,16 @@ impl ServerProcess {
         let mut child = command
             .spawn()
             .with_context(|| format!("cannot start {command:?}"))?;
-        let mut said = BufReader::new(child.stdout.take().context("no output")?);
+        let mut stdout = BufReader::new(child.stdout.take().context("no output")?);
         let mut line = String::new();
-        said.read_line(&mut line)?;
+        stdout.read_line(&mut line)?;
         let address = line.trim().rsplit([' ', '/']).next().unwrap_or_default();
         let address = String::from(address);
         if !address.contains(':') {
-            bail!("{command:?} did not say where it listens: {line}");
+            bail!("{command:?} did not print its address: {line}");
         }
-        // Whatever else it says must not fill the pipe.
-        std::thread::spawn(move || said.read_to_end(&mut Vec::new()));
+        // Drains further output, so that the pipe never fills up.
+        std::thread::spawn(move || stdout.read_to_end(&mut Vec::new()));
         Ok(Self { child, address })
     }
 
@@ -125,13 +125,13 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// Lets it end by itself.
+    /// Sends SIGTERM and waits for the exit.
     pub(super) fn stop(mut self) -> Result<()> {
         let pid = self.pid().to_string();
         run(Command::new("kill").args(["-TERM", &pid]))?;
         let status = self.child.wait()?;
         if !status.success() {
-            bail!("a server that was told to stop ended with {status}");
+            bail!("the server exited with {status} after SIGTERM");
         }
         Ok(())
     }
@@ -150,7 +150,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// With one back-end, which speaks OpenAI's dialect and has one model.
+    /// With one back-end for OpenAI's dialect, with one model.
     pub(super) fn new(upstream: &str, model: &str) -> Result<Self> {
         Self::with(&format!(
             "[[backends]]\nname = \"upstream\"\nkind = \"openai\"\nbase_url = \"http://{upstream}/v1\"\nmodel = \"{model}\"\n"
@@ -170,7 +170,7 @@ impl Folder {
 
     pub(super) fn serve(&self, cogn: &Path) -> Result<ServerProcess> {
         let journal = self.folder.path().join("journal.db");
-        let journal = journal.to_str().context("a path that is no text")?;
+        let journal = journal.to_str().context("the path is not UTF-8")?;
         let arguments = ["serve", "--listen", "127.0.0.1:0", "--journal", journal];
         ServerProcess::start(cogn, "1", &arguments, Some(self.folder.path()))
     }

@@ -1,14 +1,13 @@
-//! What every source file must be: headed by what it is, short enough to hold one concept, and named
-//! after it.
+//! Rules for source files: a header, a maximum length, and a descriptive name.
 
 use super::git_files;
 
 const LINES_MAX: usize = 500;
 
-/// Files that are longer, with the length they may not exceed. Tables and their like; shrink only.
+/// Files that may be longer, with their maximum. For tables and similar; entries may only shrink.
 const LONG: &[(&str, usize)] = &[];
 
-/// Names that say nothing about what is inside.
+/// File names that are not descriptive.
 const NAMELESS: &[&str] = &[
     "utils", "util", "helpers", "helper", "common", "misc", "shared", "manager", "types",
 ];
@@ -16,7 +15,7 @@ const NAMELESS: &[&str] = &[
 const BYTES_MAX: u64 = 200 * 1024;
 
 #[test]
-fn every_source_file_says_what_it_is() {
+fn source_files_have_a_header() {
     let silent: Vec<_> = git_files::ending(".rs")
         .into_iter()
         .filter(|path| !path.ends_with("/tests.rs") && !path.contains("/tests/it/"))
@@ -26,7 +25,7 @@ fn every_source_file_says_what_it_is() {
 }
 
 #[test]
-fn files_hold_one_concept() {
+fn source_files_are_short() {
     for path in git_files::ending(".rs") {
         let lines = git_files::read(&path).lines().count();
         let limit = LONG
@@ -35,20 +34,20 @@ fn files_hold_one_concept() {
             .map_or(LINES_MAX, |(_, limit)| *limit);
         assert!(
             lines <= limit,
-            "{path} has {lines} lines, more than {limit}: is it still one concept?"
+            "{path} has {lines} lines, more than {limit}: split it"
         );
     }
     for (path, limit) in LONG {
         let lines = git_files::read(path).lines().count();
         assert!(
             lines > LINES_MAX,
-            "{path} has become short enough: strike it from the list ({limit})"
+            "{path} is within the general limit: remove it from the list ({limit})"
         );
     }
 }
 
 #[test]
-fn files_are_named_after_what_they_hold() {
+fn file_names_are_descriptive() {
     for path in git_files::files() {
         let stem = path
             .rsplit('/')
@@ -57,12 +56,12 @@ fn files_are_named_after_what_they_hold() {
             .split('.')
             .next()
             .unwrap_or_default();
-        assert!(!NAMELESS.contains(&stem), "{path}: the name says nothing");
+        assert!(!NAMELESS.contains(&stem), "{path}: the name is not descriptive");
     }
 }
 
 #[test]
-fn nothing_large_is_checked_in() {
+fn no_large_file_is_committed() {
     for path in git_files::files() {
         let bytes = git_files::size(&path);
         assert!(
@@ -72,9 +71,9 @@ fn nothing_large_is_checked_in() {
     }
 }
 
-/// Paths of a builder's machine and addresses of package registries have no place in the tree.
+/// Paths of a build machine and addresses of package registries must not be committed.
 #[test]
-fn the_tree_knows_no_machine() {
+fn tree_contains_no_machine_specific_paths() {
     let words = [
         ["/root", "/"].concat(),
         ["/home", "/"].concat(),

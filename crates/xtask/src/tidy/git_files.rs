@@ -1,4 +1,4 @@
-//! The files of the repository as git knows them: tracked, or new and not ignored.
+//! The files of the repository according to git: tracked, or new and not ignored.
 
 use std::fs;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::process::Command;
 
 use crate::shell::{capture, root};
 
-/// Paths relative to the root, with `/`. Outside a checkout (a source archive) there is nothing to check
-/// against, so this fails loudly rather than passing on an empty list.
+/// Paths relative to the root, with `/`. Outside a git checkout (in a source archive) this panics instead of
+/// passing on an empty list.
 pub(super) fn files() -> Vec<String> {
     let mut git = Command::new("git");
     git.current_dir(root())
@@ -18,7 +18,7 @@ pub(super) fn files() -> Vec<String> {
         .filter(|path| root().join(path).is_file())
         .map(String::from)
         .collect();
-    assert!(files.len() > 20, "git lists too few files to be true");
+    assert!(files.len() > 20, "git lists implausibly few files");
     files
 }
 

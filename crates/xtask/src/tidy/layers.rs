@@ -1,11 +1,11 @@
-//! The layer table. ARCHITECTURE.md shows it as a picture; here it is enforced against what cargo sees.
+//! The layer table. ARCHITECTURE.md shows it as a diagram; this test enforces it against `cargo metadata`.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Crate, our crates it may use, foreign crates it must never see.
+/// Crate, workspace crates it may use, foreign crates it must not use.
 const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ("ir", &[], IO),
     ("module", &["ir"], IO),
@@ -54,7 +54,7 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ("loadtest", &[], &[]),
 ];
 
-/// What would let a pure crate touch the outside world.
+/// Crates for IO, which pure crates must not use.
 const IO: &[&str] = &[
     "tokio", "reqwest", "axum", "sqlx", "hyper", "rand", "tempfile", "ureq",
 ];
@@ -70,7 +70,7 @@ fn crates_depend_only_downwards() {
     }
     for (name, allowed, forbidden) in LAYERS {
         let Some(used) = packages.get(*name) else {
-            panic!("the layer table names {name}, which is not there")
+            panic!("the layer table lists {name}, which does not exist")
         };
         for dependency in used {
             let ours = LAYERS.iter().any(|(known, ..)| known == dependency);
@@ -80,13 +80,14 @@ fn crates_depend_only_downwards() {
             );
             assert!(
                 !forbidden.contains(&dependency.as_str()),
-                "{name} must never see {dependency}"
+                "{name} must not use {dependency}"
             );
         }
     }
 }
 
-/// Workspace members with the names of their normal and build dependencies. Tests may reach further.
+/// Workspace members with the names of their normal and build dependencies. Dev-dependencies are not
+/// restricted.
 fn packages() -> BTreeMap<String, Vec<String>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])

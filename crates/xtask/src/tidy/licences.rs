@@ -1,4 +1,4 @@
-//! Every dependency is free to use in a product: its licence offers at least one of these.
+//! Every dependency may be used in a product: its licence offers at least one of these.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ const FREE: &[&str] = &[
 ];
 
 #[test]
-fn dependencies_are_free_to_use() {
+fn dependencies_have_a_permitted_licence() {
     let text =
         capture(&mut cargo(["metadata", "--format-version", "1", "--locked"])).expect("cargo metadata runs");
     let metadata: Value = serde_json::from_str(&text).expect("cargo metadata is JSON");
@@ -38,10 +38,13 @@ fn dependencies_are_free_to_use() {
             strange.insert(format!("{} ({licence})", package["name"]));
         }
     }
-    assert!(strange.is_empty(), "licences that nobody looked at: {strange:#?}");
+    assert!(
+        strange.is_empty(),
+        "licences that are not on the list: {strange:#?}"
+    );
 }
 
-/// An expression is free when every part joined by AND offers a free choice.
+/// An expression is permitted if every part joined by AND offers a permitted choice.
 fn is_free(expression: &str) -> bool {
     let plain = expression
         .replace(['(', ')'], " ")
@@ -53,7 +56,7 @@ fn is_free(expression: &str) -> bool {
 }
 
 #[test]
-fn a_strange_licence_is_noticed() {
+fn unknown_licence_is_rejected() {
     assert!(
         is_free("MIT OR Apache-2.0")
             && is_free("(MIT OR GPL-3.0) AND Unicode-3.0")

@@ -1,14 +1,14 @@
-//! Links between pages lead somewhere: to a file of the repository and, where they name one, to a heading
-//! in it. Addresses outside the repository are not fetched.
+//! Links between pages resolve to a file of the repository and, if they have a fragment, to a heading in it.
+//! External URLs are not fetched.
 
 use super::git_files;
 use crate::shell::root;
 
-/// Pages that are kept as they were written elsewhere.
+/// Pages that are copied unchanged from other sources.
 const FOREIGN: &[&str] = &["/fixtures/"];
 
 #[test]
-fn links_lead_somewhere() {
+fn links_resolve() {
     let mut broken = Vec::new();
     for page in git_files::ending(".md") {
         if FOREIGN.iter().any(|part| page.contains(part)) {
@@ -42,7 +42,7 @@ fn leads_somewhere(page: &str, text: &str, target: &str) -> bool {
     anchors(&git_files::read(&path)).any(|heading| heading == anchor)
 }
 
-/// A path seen from a page, as one from the root. None if it leaves the repository.
+/// Resolves a path relative to a page to one relative to the root. None if it leaves the repository.
 fn resolve(page: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();
@@ -73,7 +73,7 @@ fn links(text: &str) -> Vec<String> {
     links
 }
 
-/// Lines outside fences, without their code spans.
+/// Lines outside fences, without code spans.
 fn prose(text: &str) -> impl Iterator<Item = String> {
     let mut fenced = false;
     text.lines().filter_map(move |line| {
@@ -86,7 +86,7 @@ fn prose(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// The anchors that renderers make of headings.
+/// The anchors that renderers generate for headings.
 fn anchors(text: &str) -> impl Iterator<Item = String> {
     let mut fenced = false;
     text.lines().filter_map(move |line| {
@@ -113,7 +113,7 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn links_are_found_where_they_stand() {
+fn links_are_found_outside_code() {
     let text = "See [one](a.md#b) and `[not](x)`.\n```\n[nor](y)\n```\n![pic](p.png \"title\")\n## The `--json` way\n";
     assert_eq!(links(text), ["a.md#b", "p.png"]);
     assert_eq!(anchors(text).collect::<Vec<_>>(), ["the---json-way"]);

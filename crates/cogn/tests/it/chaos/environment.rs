@@ -1,4 +1,4 @@
-//! What happens around a server: how full its journal is, and what its clock says.
+//! The environment of a server: how full its journal is, and the offset of its clock.
 
 use std::fs;
 use std::path::Path;
@@ -10,12 +10,12 @@ use super::MODULE;
 use super::client::Transport;
 use crate::harness::{Server, Stage};
 
-/// Where Debian puts the library that tells a process another time.
+/// Path of libfaketime in Debian.
 const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 /// A journal of this size is full after a few runs.
 const JOURNAL_BYTES: usize = 500_000;
 
-/// The same throws for the same seed.
+/// Deterministic random numbers: the same sequence for the same seed.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
@@ -38,7 +38,7 @@ impl Dice {
 
 pub(super) struct Weather<'a> {
     stage: &'a Stage,
-    /// Bytes of the inputs that fill the journal up; none where it has room.
+    /// Bytes of the inputs that fill the journal; empty if it has free space.
     fill: Vec<usize>,
     tight: bool,
     /// The clock jumps.
@@ -46,10 +46,10 @@ pub(super) struct Weather<'a> {
 }
 
 impl<'a> Weather<'a> {
-    /// Every other storm has a clock that jumps, every third a journal that fills up.
+    /// Every second seed has a clock that jumps, every third a journal that fills up.
     pub(super) fn of(seed: u64, stage: &'a Stage) -> Self {
         let tight = seed % 3 == 1;
-        // How much room is left decides where in its run the client meets the wall.
+        // The remaining space determines at which point of the run the journal is full.
         let last = [1_000, 4_000, 12_000, 30_000][usize::try_from(seed / 3 % 4).unwrap()];
         let weather = Self {
             stage,
@@ -62,13 +62,13 @@ impl<'a> Weather<'a> {
     }
 
     fn set_clock(&self, offset: &str) {
-        // Replaced in one step: a reader never sees half of it.
+        // Replaced atomically: a reader never sees a partial file.
         let (path, next) = (self.stage.path("clock"), self.stage.path("clock.next"));
         fs::write(&next, offset).unwrap();
         fs::rename(next, path).unwrap();
     }
 
-    /// Days forwards or back, now and then.
+    /// Sets the clock up to three days forward or back, in some calls.
     pub(super) fn jump(&self, dice: &mut Dice) -> bool {
         let days = i64::try_from(dice.throw(7)).unwrap() - 3;
         if !self.jumps || days == 0 {
@@ -93,7 +93,7 @@ impl<'a> Weather<'a> {
         let mut command = self.stage.serving(&["--config", &config], backends);
         if self.jumps {
             tools::require(&[("faketime", "faketime")]);
-            assert!(Path::new(FAKETIME).is_file(), "{FAKETIME} is not there");
+            assert!(Path::new(FAKETIME).is_file(), "{FAKETIME} is missing");
             command
                 .env("LD_PRELOAD", FAKETIME)
                 .env("FAKETIME_TIMESTAMP_FILE", self.stage.path("clock"))
@@ -108,7 +108,7 @@ impl<'a> Weather<'a> {
     }
 }
 
-/// Runs of this size, until there is no room for another.
+/// Executes runs with inputs of this size until the journal is full.
 async fn fill(server: &Server, bytes: usize) {
     let input = json!({"text": "x".repeat(bytes)});
     for _ in 0..1_000 {

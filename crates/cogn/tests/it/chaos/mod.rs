@@ -1,7 +1,7 @@
-//! Chaos, from a seed: clients that drop at any byte and come back over any transport, back-ends that die in
-//! the middle of a word, servers that are killed, journals that are full, and clocks that jump by days. In the
-//! end what the client holds, what the journal holds and what a call without streaming gives are the same;
-//! nothing is lost, doubled or left without an end.
+//! Seeded chaos test: clients that disconnect at any byte and resume over any transport, back-ends that fail
+//! in the middle of a token, servers that are killed, full journals, and clocks that jump by days. At the end
+//! the events of the client, the events of the journal and the result of a call without streaming are the
+//! same; no event is lost or duplicated, and no run is left open.
 
 mod client;
 mod environment;
@@ -15,13 +15,13 @@ use self::client::Client;
 use self::environment::{Dice, Weather};
 use crate::harness::{REPLY, Stage, assemble, chunks, data, input};
 
-/// Rounds in the test command; `CHAOS_ROUNDS` raises it.
+/// Rounds in `cargo test`; `CHAOS_ROUNDS` overrides it.
 const ROUNDS: u64 = 12;
-/// Comings and goings of one client, after which it stays to the end.
+/// Disconnects of one client; after that it reads to the end.
 const DROPS_MAX: usize = 6;
 const MODULE: &str = "counter";
 
-/// What a round has seen, so that nobody believes in storms that did not happen.
+/// Counts of injected faults; the test fails if one kind of fault never happened.
 #[derive(Debug, Default)]
 struct Seen {
     kills: usize,
@@ -33,30 +33,30 @@ async fn round(seed: u64, seen: &mut Seen) {
     let mut dice = Dice(seed);
     let stage = Stage::new();
     let dies_at = dice.throw(REPLY.len() as u64);
-    let mortal = json!([{"reply": REPLY, "chunk_bytes": 5, "delay_ms": 1, "cut_after_bytes": dies_at}]);
-    let mortal = stage.script("mortal", &mortal);
-    let backends = [mortal, stage.talker(2)];
+    let failing = json!([{"reply": REPLY, "chunk_bytes": 5, "delay_ms": 1, "cut_after_bytes": dies_at}]);
+    let failing = stage.script("mortal", &failing);
+    let backends = [failing, stage.talker(2)];
     let backends: Vec<&str> = backends.iter().map(String::as_str).collect();
     let mut weather = Weather::of(seed, &stage);
     let mut server = weather.serve(&backends).await;
     let mut client = Client::default();
     let mut drops = 0;
     while !client.ended {
-        let patience = match drops < DROPS_MAX {
+        let limit = match drops < DROPS_MAX {
             true => usize::try_from(dice.throw(1500)).unwrap(),
             false => usize::MAX,
         };
         let transport = dice.transport();
         seen.jumps += usize::from(weather.jump(&mut dice));
-        let visit = client.visit(&server, transport, patience);
+        let visit = client.connect(&server, transport, limit);
         tokio::time::timeout(Duration::from_secs(60), visit)
             .await
-            .unwrap_or_else(|_| panic!("seed {seed}: silence over {transport:?}"));
+            .unwrap_or_else(|_| panic!("seed {seed}: no output over {transport:?}"));
         drops += 1;
         assert!(drops < 100, "seed {seed}: it never ends");
         let full = std::mem::take(&mut client.was_full);
         if full {
-            // Somebody makes room; else nothing would ever go on.
+            // Without free space the run could never continue.
             weather.make_room();
             seen.fulls += 1;
         }
@@ -75,14 +75,14 @@ async fn round(seed: u64, seen: &mut Seen) {
     assert_eq!(chunks(&held), chunks(&journal), "seed {seed}");
     let envelope = assemble(&held).envelope;
     assert_eq!(envelope, assemble(&journal).envelope, "seed {seed}");
-    // A journal that was full when the run had to end says so, and that is its end.
+    // If the journal was full when the run ended, the terminal event reports it.
     let stopped = envelope["error"]["details"]["reason"] == "journal_full";
     assert!(stopped || envelope["data"] == data(), "seed {seed}: {envelope}");
     server.kill();
     let server = weather.serve(&backends).await;
-    let whole = server.execute(MODULE, &input()).send().await.unwrap();
-    let whole: Value = serde_json::from_slice(&whole.bytes().await.unwrap()).unwrap();
-    assert_eq!(whole["data"], data(), "seed {seed}");
+    let unstreamed = server.execute(MODULE, &input()).send().await.unwrap();
+    let unstreamed: Value = serde_json::from_slice(&unstreamed.bytes().await.unwrap()).unwrap();
+    assert_eq!(unstreamed["data"], data(), "seed {seed}");
     let running = server.get("/v1/runs?state=running").send().await.unwrap();
     let running: Value = serde_json::from_slice(&running.bytes().await.unwrap()).unwrap();
     assert_eq!(
@@ -93,7 +93,7 @@ async fn round(seed: u64, seen: &mut Seen) {
 }
 
 #[tokio::test]
-async fn nothing_is_lost_doubled_or_left_open_whatever_dies() {
+async fn no_event_is_lost_or_duplicated_and_no_run_is_left_open() {
     let asked = env::var_os("CHAOS_ROUNDS");
     let rounds = asked
         .and_then(|rounds| rounds.to_str()?.parse().ok())

@@ -1,14 +1,14 @@
-//! Servers with one defect each: ours, behind a go-between that spoils what passes.
+//! Servers with exactly one defect each: our server behind a proxy that modifies requests or responses.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
+use testkit::http::{MockServer, ReceivedRequest, ScriptedResponse};
 
 use crate::harness::Server;
 
-/// A request on its way to the server.
+/// A request, before it is forwarded to the server.
 pub(super) struct Request {
     head: String,
     body: Value,
@@ -34,7 +34,7 @@ impl Request {
     }
 }
 
-/// An answer on its way back.
+/// A response, before it is returned to the client.
 pub(super) struct Response {
     head: String,
     body: String,
@@ -53,7 +53,7 @@ impl Response {
         self.head = kept.collect::<Vec<_>>().join("\r\n");
     }
 
-    /// The events of a stream, one after the other.
+    /// The events of a stream, in order.
     fn events(&mut self, change: impl Fn(Vec<String>) -> Vec<String>) {
         if self.streams() {
             let events = self.body.split_inclusive("\n\n").map(String::from).collect();
@@ -68,7 +68,7 @@ impl Response {
 
 pub(super) type Spoil = (fn(&mut Request), fn(&mut Response));
 
-/// The server behind somebody who spoils what passes.
+/// The server behind a proxy that applies `spoil`.
 pub(super) fn go_between(server: &Server, (ask, say): Spoil) -> MockServer {
     let address = String::from(server.address());
     MockServer::with_responder(move |_, asked: &ReceivedRequest| {
@@ -79,7 +79,7 @@ pub(super) fn go_between(server: &Server, (ask, say): Spoil) -> MockServer {
         ask(&mut request);
         request.without("content-length");
         request.without("connection");
-        // The older version ends a body with the connection, so nothing has to be taken apart.
+        // HTTP/1.0 ends a body by closing the connection, so chunked encoding need not be parsed.
         let head = request.head.replacen("HTTP/1.1", "HTTP/1.0", 1);
         let body = match request.body.is_null() {
             true => String::new(),
@@ -109,7 +109,7 @@ pub(super) fn leave(_: &mut Request) {}
 
 pub(super) fn pass(_: &mut Response) {}
 
-/// Every defect, and the checks that must catch it.
+/// Every defect, with the checks that must detect it.
 pub(super) fn defects() -> Vec<(&'static str, Spoil, &'static [&'static str])> {
     vec![
         (
@@ -224,7 +224,7 @@ pub(super) fn defects() -> Vec<(&'static str, Spoil, &'static [&'static str])> {
             &["chunks.seq", "chunks.fold"],
         ),
         (
-            "a doubled chunk",
+            "a duplicated chunk",
             (leave, |r| {
                 r.events(|events| {
                     let doubled = |e: String| {
@@ -314,7 +314,7 @@ pub(super) fn defects() -> Vec<(&'static str, Spoil, &'static [&'static str])> {
             &["chunks.ndjson"],
         ),
         (
-            "a stream that says something else",
+            "a stream with different data",
             (leave, |r| {
                 if !r.streams() {
                     r.replace(r#""count":2"#, r#""count":4"#);

@@ -1,5 +1,5 @@
-//! `cogn conformance --url`: our own server passes every check, and a server with any one defect is caught by
-//! the check that is about it. The broken servers are ours, behind a go-between that spoils requests or answers.
+//! `cogn conformance --url`: our own server passes every check, and a server with one defect fails the check
+//! for it. The defective servers are ours, behind a proxy that modifies requests or responses.
 
 mod defect;
 mod websocket_proxy;
@@ -11,16 +11,17 @@ use std::process::Command;
 
 use futures::StreamExt;
 use module::conformance::server::{
-    ServerResponse as Said, ServerRequest, Check, ListedModule, Method, Capability, Transport, CheckEnd, TestModules, checks, kit,
+    Capability, Check, CheckEnd, ListedModule, Method, ServerRequest, ServerResponse as Said, TestModules,
+    Transport, checks, kit,
 };
 use serde_json::{Value, json};
-use testkit::http::{ScriptedResponse, MockServer};
+use testkit::http::{MockServer, ScriptedResponse};
 
 use self::defect::{defects, go_between, leave, pass};
 
 use crate::harness::{Server, binary};
 
-/// A server with the modules of the kit. `hasty` leaves the pauses out.
+/// A server with the modules of the kit. `hasty` removes the delays.
 fn serve(folder: &Path, hasty: bool) -> Server {
     for file in kit() {
         let path = folder.join(file.path);
@@ -57,7 +58,7 @@ fn conformance(arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn our_own_server_passes_every_check() {
+fn own_server_passes_every_check() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path(), false);
     let (code, printed, stderr) = conformance(&["--level", "4", "--json", "--url", &server.url]);
@@ -83,7 +84,7 @@ fn our_own_server_passes_every_check() {
 }
 
 #[test]
-fn the_kit_is_written_and_nothing_is_overwritten() {
+fn kit_is_written_without_overwriting_files() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("kit");
     let (code, printed, _) = conformance(&["--emit-modules", target.to_str().unwrap()]);
@@ -113,7 +114,7 @@ fn the_kit_is_written_and_nothing_is_overwritten() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_said() {
+fn unusable_target_exits_with_2_and_reason() {
     let (code, _, stderr) = conformance(&["--url", "http://127.0.0.1:9"]);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("cannot be reached"), "{stderr}");
@@ -122,7 +123,8 @@ fn what_cannot_be_checked_is_said() {
     let (code, _, stderr) = conformance(&["--url", &none.url("")]);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("--emit-modules"), "{stderr}");
-    let closed = ScriptedResponse::response("401 Unauthorized", &[("content-type", "application/json")], "{}");
+    let closed =
+        ScriptedResponse::response("401 Unauthorized", &[("content-type", "application/json")], "{}");
     let closed = MockServer::with_responses(closed);
     let (code, _, stderr) = conformance(&["--url", &closed.url("")]);
     assert_eq!(code, Some(2));
@@ -133,7 +135,7 @@ fn what_cannot_be_checked_is_said() {
 }
 
 #[test]
-fn a_module_of_the_servers_own_will_do_for_what_it_has() {
+fn named_module_is_checked_as_far_as_it_supports() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path(), true);
     let input = folder.path().join("input.json");
@@ -149,7 +151,7 @@ fn a_module_of_the_servers_own_will_do_for_what_it_has() {
     assert!(skipped.iter().all(|row| row["module"].is_null()), "{skipped:#?}");
     assert!(skipped.iter().any(|row| row["name"] == "media.type"));
 
-    // Nobody says what to put in: what the schema demands is enough.
+    // Without a given input, a minimal input is generated from the schema.
     let own = folder.path().join("modules/own");
     fs::create_dir_all(&own).unwrap();
     for name in ["module.yaml", "prompt.md", "schema.json"] {
@@ -199,22 +201,22 @@ async fn send(url: &str, ask: &ServerRequest) -> Said {
     let response = request.send().await.unwrap();
     let headers = response.headers().iter();
     let headers = headers.map(|(name, value)| (name.to_string(), String::from(value.to_str().unwrap())));
-    let mut said = Said {
+    let mut responses = Said {
         status: response.status().as_u16(),
         headers: headers.collect(),
         body: Vec::new(),
     };
     let mut pieces = response.bytes_stream();
     while let Some(piece) = pieces.next().await {
-        said.body.extend_from_slice(&piece.unwrap());
-        if ask.is_enough(&said.body) {
+        responses.body.extend_from_slice(&piece.unwrap());
+        if ask.is_enough(&responses.body) {
             break;
         }
     }
-    said
+    responses
 }
 
-/// The modules of the kit, without asking a server that may be broken.
+/// The modules of the kit, without a request to the (possibly defective) server.
 fn subjects() -> TestModules {
     let listed = ["both", "sync", "streaming", "picture"].map(|name| {
         let kinds = if name == "picture" {
@@ -233,15 +235,15 @@ fn subjects() -> TestModules {
 
 async fn make(url: &str, check: &Check) -> Result<(), CheckEnd> {
     let subject = subjects().choose(check.need).expect("the kit has everything");
-    let mut said = Vec::new();
-    while let Some(ask) = check.next(&subject, &said)? {
-        said.push(send(url, &ask).await);
+    let mut responses = Vec::new();
+    while let Some(ask) = check.next(&subject, &responses)? {
+        responses.push(send(url, &ask).await);
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn every_defect_is_caught_by_its_check() {
+async fn every_defect_is_detected_by_its_check() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path(), true);
     let all = checks();
@@ -253,7 +255,7 @@ async fn every_defect_is_caught_by_its_check() {
             let outcome = make(&broken.url(""), check).await;
             assert!(
                 matches!(outcome, Err(CheckEnd::Failed(_))),
-                "{defect}: {name} says {outcome:?}"
+                "{defect}: {name} reports {outcome:?}"
             );
             caught.insert(*name);
         }
@@ -261,7 +263,12 @@ async fn every_defect_is_caught_by_its_check() {
     let sound = go_between(&server, (leave, pass));
     for check in all.iter().filter(|check| check.name != "chunks.websocket") {
         let outcome = make(&sound.url(""), check).await;
-        assert_eq!(outcome, Ok(()), "{} finds fault where there is none", check.name);
+        assert_eq!(
+            outcome,
+            Ok(()),
+            "{} reports a defect where there is none",
+            check.name
+        );
         assert!(
             caught.contains(check.name),
             "{} has never caught anything",
@@ -270,9 +277,9 @@ async fn every_defect_is_caught_by_its_check() {
     }
 }
 
-/// What is wrong on a WebSocket only is found on the WebSocket only.
+/// A defect that exists only on the WebSocket is reported only for the WebSocket.
 #[test]
-fn a_broken_socket_is_caught_by_its_check() {
+fn websocket_defect_is_detected_by_its_check() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path(), true);
     for (spoil, expected) in [
@@ -281,7 +288,7 @@ fn a_broken_socket_is_caught_by_its_check() {
         (websocket_proxy::CHANGED, "failed chunks.websocket: "),
         (websocket_proxy::ENDLESS, "failed chunks.websocket: "),
     ] {
-        let broken = websocket_proxy::between(&server, spoil);
+        let broken = websocket_proxy::proxy_url(&server, spoil);
         let (_, printed, stderr) = conformance(&["--timeout", "5s", "--url", &broken]);
         assert!(printed.contains(expected), "{spoil:?}: {printed}{stderr}");
         let lines = printed.to_lowercase();
@@ -295,7 +302,7 @@ fn a_broken_socket_is_caught_by_its_check() {
 }
 
 #[test]
-fn a_broken_server_is_told_what_is_wrong() {
+fn report_describes_the_defect() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path(), true);
     let broken = go_between(&server, (|r| r.forget("/_recovery", "last_checkpoint"), pass));
@@ -311,7 +318,7 @@ fn a_broken_server_is_told_what_is_wrong() {
 }
 
 #[test]
-fn the_reference_lists_every_check() {
+fn reference_lists_every_check() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/conformance-server.md");
     let page = fs::read_to_string(page).unwrap();
     let listed: Vec<&str> = page

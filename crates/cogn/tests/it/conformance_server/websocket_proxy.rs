@@ -1,5 +1,4 @@
-//! A go-between for WebSockets: everything passes byte for byte, save the messages of a socket's server, of which
-//! one is spoiled.
+//! A WebSocket proxy: forwards all bytes unchanged, except one message from the server, which it modifies.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -7,7 +6,7 @@ use std::thread;
 
 use crate::harness::Server;
 
-/// What becomes of a message that holds this: it is lost, or one word of it becomes another.
+/// How the message that contains a given text is modified: it is dropped, or one word is replaced.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spoil {
     holding: &'static str,
@@ -31,8 +30,8 @@ pub(super) const ENDLESS: Spoil = Spoil {
     becomes: None,
 };
 
-/// The address of somebody who stands before the server, until the tests are over.
-pub(super) fn between(server: &Server, spoil: Spoil) -> String {
+/// Address of a proxy in front of the server; it runs until the tests end.
+pub(super) fn proxy_url(server: &Server, spoil: Spoil) -> String {
     let address = String::from(server.address());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -41,7 +40,7 @@ pub(super) fn between(server: &Server, spoil: Spoil) -> String {
             let (Ok(caller), Ok(server)) = (caller, TcpStream::connect(&address)) else {
                 return;
             };
-            // Whoever hangs up ends both ways.
+            // A close on either side closes both directions.
             let (from, to) = (caller.try_clone().unwrap(), server.try_clone().unwrap());
             thread::spawn(move || pass(from, to));
             thread::spawn(move || answer(server, caller, spoil).ok());
@@ -73,7 +72,7 @@ fn answer(mut server: TcpStream, mut caller: TcpStream, spoil: Spoil) -> io::Res
     ended
 }
 
-/// A server's frames are not masked: two bytes, a longer length where it needs one, and the text.
+/// Server frames are not masked: two bytes, an extended length if needed, and the text.
 fn messages(server: &mut TcpStream, caller: &mut TcpStream, spoil: Spoil) -> io::Result<()> {
     loop {
         let mut head = [0; 2];
@@ -88,11 +87,11 @@ fn messages(server: &mut TcpStream, caller: &mut TcpStream, spoil: Spoil) -> io:
         };
         let mut text = vec![0; usize::try_from(length).unwrap()];
         server.read_exact(&mut text)?;
-        let said = String::from_utf8_lossy(&text);
-        if said.contains(spoil.holding) {
+        let message = String::from_utf8_lossy(&text);
+        if message.contains(spoil.holding) {
             let Some((from, to)) = spoil.becomes else { continue };
             assert_eq!(from.len(), to.len(), "the length of the frame stays");
-            text = said.replace(from, to).into_bytes();
+            text = message.replace(from, to).into_bytes();
         }
         caller.write_all(&[&head, more.as_slice(), &text].concat())?;
     }

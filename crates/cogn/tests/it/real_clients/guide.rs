@@ -1,5 +1,5 @@
-//! The recipes of the guide: each is a whole program, and prints what the block behind it shows. There, `...`
-//! stands for any text.
+//! The recipes of the guide: each is a complete program and prints the output block that follows it. There,
+//! `...` matches any text.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use crate::harness::{Server, binary};
 const SHOWN: &str = "http://127.0.0.1:8787";
 
 #[test]
-fn recipes_in_every_language_do_what_they_show() {
+fn recipes_in_every_language_print_shown_output() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     symlink(node_modules(), folder.path().join("node_modules")).unwrap();

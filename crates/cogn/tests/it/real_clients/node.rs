@@ -1,4 +1,4 @@
-//! Clients for JavaScript.
+//! JavaScript clients.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use std::process::Command;
 use super::packages::{folder, node_modules, succeed};
 use super::setup::Scene;
 
-/// Tests in JavaScript. Modules are looked for beside the program, so both are brought together.
+/// A JavaScript test program. Node.js resolves packages next to the program, so both are put into one folder.
 pub(super) fn program(stage: &Path, name: &str) -> Command {
     symlink(node_modules(), stage.join("node_modules")).unwrap();
     for file in [name, "scene.mjs"] {
@@ -21,11 +21,11 @@ pub(super) fn program(stage: &Path, name: &str) -> Command {
 }
 
 pub(super) fn passes(command: &mut Command) {
-    let said = succeed(command);
-    // Nothing that was not run counts as passed.
+    let printed = succeed(command);
+    // Tests that were not run do not count as passed.
     assert!(
-        !said.contains("# tests 0") && said.contains("# skipped 0"),
-        "{said}"
+        !printed.contains("# tests 0") && printed.contains("# skipped 0"),
+        "{printed}"
     );
 }
 
@@ -36,16 +36,16 @@ fn passes_on_stage(name: &str) {
 }
 
 #[test]
-fn openais_client_for_javascript() {
+fn openai_javascript_client() {
     passes_on_stage("openai_client.mjs");
 }
 
 #[test]
-fn anthropics_client_for_javascript() {
+fn anthropic_javascript_client() {
     passes_on_stage("anthropic_client.mjs");
 }
 
 #[test]
-fn vercels_ai_for_javascript() {
+fn vercel_ai_javascript_client() {
     passes_on_stage("ai_sdk.mjs");
 }

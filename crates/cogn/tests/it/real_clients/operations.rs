@@ -1,4 +1,4 @@
-//! What OpenAI's clients ask for besides chat, by programs and the embedded encoder.
+//! Unary operations of OpenAI's clients, with commands and the embedded encoder as back-ends.
 
 use std::process::Command;
 
@@ -40,7 +40,7 @@ fn server(stage: &Stage) -> Server {
 }
 
 #[test]
-fn openais_clients_embed_speak_and_hear() {
+fn openai_clients_use_embeddings_speech_and_transcription() {
     let stage = Stage::new();
     let server = server(&stage);
     let mut command = Command::new(python());
@@ -48,8 +48,11 @@ fn openais_clients_embed_speak_and_hear() {
     command
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("NO_PROXY", "127.0.0.1");
-    let said = succeed(command.env("OPEN_URL", &server.url));
-    assert!(!said.contains("Ran 0") && !said.contains("skipped"), "{said}");
+    let printed = succeed(command.env("OPEN_URL", &server.url));
+    assert!(
+        !printed.contains("Ran 0") && !printed.contains("skipped"),
+        "{printed}"
+    );
 
     let mut command = node::program(&stage.path(""), "openai_operations.mjs");
     node::passes(command.env("OPEN_URL", &server.url));

@@ -1,5 +1,5 @@
-//! The clients, installed as their users do it, in pinned versions with known hashes. They are kept in the
-//! user's cache folder, under the hash of what was asked for, and shared by all tests.
+//! The clients, installed from their registries in pinned versions with known hashes. They are cached in the
+//! user's cache folder, by the hash of the requirement files, and shared by all tests.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use std::process::Command;
 use sha2::{Digest, Sha256};
 use testkit::language_model::cache_folder;
 
-/// Where the tests in the clients' own languages stand.
+/// Folder of the test programs in the clients' languages.
 pub(super) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
 }
 
-/// A Python that has the clients.
+/// A Python with the clients installed.
 pub(super) fn python() -> PathBuf {
     let installed = installed("python", &["requirements.txt"], |draft| {
         succeed(Command::new("python3").args(["-m", "venv"]).arg(draft));
@@ -25,7 +25,7 @@ pub(super) fn python() -> PathBuf {
     installed.join("bin/python")
 }
 
-/// The folder in which node finds the clients.
+/// The folder in which Node.js finds the clients.
 pub(super) fn node_modules() -> PathBuf {
     let files = ["package.json", "package-lock.json"];
     let installed = installed("node", &files, |draft| {
@@ -40,7 +40,7 @@ pub(super) fn node_modules() -> PathBuf {
     installed.join("node_modules")
 }
 
-/// The folder for what these files ask for, filled if it is not there yet. Several tests may want it at once.
+/// The folder for these requirement files, installed on first use. Several tests may request it at once.
 fn installed(name: &str, files: &[&str], install: impl FnOnce(&Path)) -> PathBuf {
     let mut digest = Sha256::new();
     for file in files {
@@ -60,15 +60,15 @@ fn installed(name: &str, files: &[&str], install: impl FnOnce(&Path)) -> PathBuf
     folder
 }
 
-/// Runs a command to its good end, or shows what it said.
+/// Runs a command; panics with its output if it fails.
 pub(super) fn succeed(command: &mut Command) -> String {
     let output = command.output().expect("the command runs");
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    // Not the whole command: its variables hold keys.
+    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    // Not the whole command: its variables contain keys.
     assert!(
         output.status.success(),
-        "{}\n{said}",
+        "{}\n{printed}",
         command.get_program().display()
     );
-    said
+    printed
 }

@@ -1,4 +1,4 @@
-//! Clients for Python.
+//! Python clients.
 
 use std::process::Command;
 
@@ -10,22 +10,25 @@ fn passes(program: &str) {
     let scene = Scene::new();
     let mut command = Command::new(python);
     scene.describe(&mut command).arg(folder().join(program));
-    let said = succeed(command.current_dir(scene.folder()));
-    // Nothing that was not run counts as passed.
-    assert!(!said.contains("Ran 0") && !said.contains("skipped"), "{said}");
+    let printed = succeed(command.current_dir(scene.folder()));
+    // Tests that were not run do not count as passed.
+    assert!(
+        !printed.contains("Ran 0") && !printed.contains("skipped"),
+        "{printed}"
+    );
 }
 
 #[test]
-fn openais_client_for_python() {
+fn openai_python_client() {
     passes("openai_client.py");
 }
 
 #[test]
-fn anthropics_client_for_python() {
+fn anthropic_python_client() {
     passes("anthropic_client.py");
 }
 
 #[test]
-fn langchains_client_for_python() {
+fn langchain_python_client() {
     passes("langchain_client.py");
 }

@@ -1,5 +1,5 @@
-//! What clients find: a server without keys in front of a real model server, the embedded model and two
-//! scripts, and a server with keys in front of the embedded model alone.
+//! Servers for the clients: one without keys in front of a real model server, the embedded model and two
+//! scripts, and one with keys in front of the embedded model only.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,8 +12,8 @@ use testkit::http::{MockServer, scripted};
 use testkit::llama_server::Llama;
 
 use crate::examples::root;
-use crate::keys::key;
 use crate::harness::{REPLY, Server, Stage};
+use crate::keys::key;
 
 pub(super) struct Scene {
     stage: Stage,
@@ -21,7 +21,7 @@ pub(super) struct Scene {
     closed: Server,
     key: String,
     slow_key: String,
-    /// They answer as long as they are held.
+    /// The servers run until they are dropped.
     _scripts: [MockServer; 2],
 }
 
@@ -51,12 +51,12 @@ impl Scene {
         }
     }
 
-    /// A folder of its own for a test.
+    /// The temporary folder of the stage.
     pub(super) fn folder(&self) -> std::path::PathBuf {
         self.stage.path("")
     }
 
-    /// Tells a command all of it, and nothing that would lead a client elsewhere.
+    /// Sets the variables that describe the servers, and removes those that would direct a client elsewhere.
     pub(super) fn describe<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         for vendor in ["OPENAI", "ANTHROPIC"] {
             for word in ["API_KEY", "BASE_URL", "AUTH_TOKEN", "ORG_ID", "PROJECT_ID"] {
@@ -82,7 +82,7 @@ fn serve(stage: &Stage, config: &Path, journal: &Path) -> Command {
     command
 }
 
-/// Weights in a file answer under the file's name.
+/// The model name is the name of the weights file.
 fn embedded(stage: &Stage) -> String {
     let weights = stage.path("embedded.gguf");
     symlink(testkit::language_model::small_model(), &weights).unwrap();
@@ -94,8 +94,9 @@ fn fleet(scripts: &[MockServer; 2]) -> String {
     let llama = Llama::shared();
     let [openai, anthropic] = scripts;
     let able = r#"features = ["supports_stream", "supports_tools", "supports_json_schema"]"#;
-    // Failures here are meant to happen; nobody is left out for them. Modules go to the first script;
-    // who asks for a pause gets it, and so is nobody that others ask.
+    // Failures are intended here, so no back-end may be skipped because of them. Modules use the first
+    // script. A back-end that answers 429 is paused, so the test of rate limits calls separate `-busy`
+    // back-ends.
     format!(
         r#"[routing]
 policy = "priority"
@@ -152,7 +153,7 @@ llama = {{ model = "smollm2", backend = "llama" }}
     )
 }
 
-/// The answers of a model that does as it is told.
+/// Replies that follow the instructions exactly.
 fn script() -> String {
     let call = json!([
         {"type": "started", "id": "x", "model": "m"},
