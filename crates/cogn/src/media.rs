@@ -26,14 +26,14 @@ pub(crate) fn for_command(
         return Ok(MediaPipeline::default());
     }
     let settings = Settings::of(&Sources::from_environment(config)?.merge()?)?;
-    let inside = settings.media.inside.clone();
+    let private_hosts = settings.media.private_hosts.clone();
     let mut settings = settings_of(&settings.media);
     let mut roots = vec![folder.to_path_buf()];
     roots.extend(std::env::current_dir());
     roots.append(&mut settings.roots);
     settings.roots = roots;
     settings.files = files;
-    Ok(desk(settings, inside))
+    Ok(desk(settings, private_hosts))
 }
 
 /// For a test of a module: only the folder of the module, independent of the configuration.
@@ -47,7 +47,7 @@ pub(crate) fn for_test(folder: &Path) -> MediaPipeline {
 
 /// For a server: only the configured folders.
 pub(crate) fn for_server(settings: &Settings) -> MediaPipeline {
-    desk(settings_of(&settings.media), settings.media.inside.clone())
+    desk(settings_of(&settings.media), settings.media.private_hosts.clone())
 }
 
 fn desk(settings: MediaSettings, inside: Vec<String>) -> MediaPipeline {

@@ -1,7 +1,9 @@
 //! All output of commands: results to stdout, messages to stderr, colours only on a terminal. A broken pipe
 //! ends the program without an error.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::sync::Mutex;
 
 use anstream::{AutoStream, ColorChoice};
 use owo_colors::OwoColorize;
@@ -29,6 +31,19 @@ pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> any
         message: message.into(),
         hint: hint.into(),
     })
+}
+
+/// A warning about the configuration or the flags, on stderr; each text is printed once per process, because a
+/// command may read its configuration several times.
+pub(crate) fn warn_once(text: &str) {
+    static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let is_new = PRINTED
+        .lock()
+        .is_ok_and(|mut printed| printed.insert(String::from(text)));
+    if is_new {
+        // A closed stderr cannot be reported.
+        writeln!(anstream::stderr(), "{} {text}", "warning:".yellow().bold()).ok();
+    }
 }
 
 impl std::fmt::Display for HintedError {

@@ -80,7 +80,7 @@ impl Metrics {
         registry.register("cogn_http_request_seconds", help, seconds);
         let reloads = self.reloads.clone();
         let help = "Reloads of modules and configuration";
-        registry.register("cogn_reloads", help, reloads);
+        registry.register("cogn_config_reloads", help, reloads);
         for (name, help, gauge) in [
             ("cogn_runs_running", "Runs in progress", &self.runs),
             ("cogn_modules", "Modules that can be run", &self.modules),

@@ -45,6 +45,7 @@ pub enum Event {
         warning: Warning,
     },
     /// An event that only its dialect defines, unchanged.
+    #[serde(rename = "foreign")]
     VendorSpecific {
         dialect: String,
         name: Option<String>,

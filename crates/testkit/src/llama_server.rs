@@ -1,6 +1,6 @@
-//! A real model behind real protocols: llama.cpp's own server with a small model, started once for all tests
-//! of a binary. The program comes from the Python registry in a pinned version, is checked by its hash, and is
-//! kept in the user's cache folder. The server ends with the process that started it.
+//! A real model behind real protocols: llama.cpp's server with a small model, started once per test binary.
+//! The program comes from the Python registry in a pinned version, is verified by its hash, and is cached in
+//! the user's cache folder. The server ends with the process that started it.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -15,10 +15,10 @@ use crate::language_model;
 const REQUIREMENTS: &str = "\
 xllamacpp==2026.10.11549 --hash=sha256:c54e7d13520ecc989c63dc99d55de3065e2f343a91f43f053d16b5e62077c261
 ";
-/// Changes whenever what is kept changes.
+/// Changes with the cached content.
 const FOLDER: &str = "llama-2026.10.11549";
 
-/// Reads its standard input to the end: when the tests are gone, so is the server.
+/// Reads its standard input to the end, so that the server ends with the test process.
 const PROGRAM: &str = "
 import os, sys
 import xllamacpp as x
@@ -40,18 +40,18 @@ os._exit(0)
 #[derive(Debug)]
 pub struct Llama {
     pub address: SocketAddr,
-    /// Its standard input keeps it alive.
+    /// The server ends when this is dropped.
     _process: Child,
 }
 
 impl Llama {
-    /// The server of this test binary; started when it is first asked for.
+    /// The server of this test binary, started on first use.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Llama> = OnceLock::new();
         SHARED.get_or_init(Self::start)
     }
 
-    /// The address and what follows it.
+    /// The address followed by `path`.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -72,7 +72,7 @@ impl Llama {
             .stderr(log)
             .spawn()
             .unwrap();
-        // Loading takes a second; on a busy machine, many.
+        // Loading takes a second, on a busy machine much longer.
         for _ in 0..1200 {
             if is_ready(address) {
                 return Self {
@@ -100,7 +100,7 @@ fn is_ready(address: SocketAddr) -> bool {
     asked.is_ok() && stream.read_exact(&mut head).is_ok() && head.ends_with(b"200")
 }
 
-/// The folder with the program, made when it is missing. Several test binaries may want it at once.
+/// The folder with the program, created on first use. Several test binaries may request it at once.
 fn installed() -> PathBuf {
     let cache = language_model::cache_folder().unwrap();
     let lock = File::create(cache.join("llama.lock")).unwrap();

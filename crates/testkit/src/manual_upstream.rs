@@ -1,4 +1,4 @@
-//! A back-end on strings: the test says each event, and hears when an attempt is dropped.
+//! An upstream whose events are sent by the test, and which reports when an attempt is dropped.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use ir::event::FinishReason;
 use ir::{Event, Request};
 use tokio::sync::mpsc;
 
-/// How many events may wait to be taken.
+/// Capacity of the event queue.
 const EVENTS_MAX: usize = 10_000;
 
 #[derive(Debug)]
@@ -18,10 +18,10 @@ pub struct ManualUpstream {
     opened: Mutex<mpsc::Receiver<ManualAttempt>>,
 }
 
-/// One attempt, held by the test.
+/// One attempt, controlled by the test.
 #[derive(Debug)]
 pub struct ManualAttempt {
-    /// What was asked.
+    /// The request of the attempt.
     pub request: Arc<Request>,
     events: mpsc::Sender<Event>,
 }
@@ -81,7 +81,7 @@ impl ManualAttempt {
         self.events.send(Event::Finish { reason }).await.unwrap();
     }
 
-    /// Completes when the run lets go of the attempt.
+    /// Completes when the run drops the attempt.
     pub async fn dropped(&self) {
         self.events.closed().await;
     }

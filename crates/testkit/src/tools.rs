@@ -1,5 +1,5 @@
-//! Programs that tests call, installed by the tests themselves when they are missing. A test is never
-//! left out because a program is not there.
+//! External programs of tests, installed by the tests if missing. No test is skipped because a program is
+//! missing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 static INSTALLING: Mutex<()> = Mutex::new(());
 
-/// Makes sure that these programs can be called; each stands with the Debian package that brings it.
+/// Makes sure that these programs are installed; each is listed with its Debian package.
 pub fn require(programs: &[(&str, &str)]) {
     let _guard = INSTALLING.lock().unwrap();
     let missing: Vec<&str> = programs
@@ -29,7 +29,7 @@ pub fn require(programs: &[(&str, &str)]) {
     let install = [&["install", "--no-install-recommends"], missing.as_slice()].concat();
     let done =
         |output: std::io::Result<std::process::Output>| output.is_ok_and(|output| output.status.success());
-    // Lists of packages may be old or missing: fetch them only when the first try fails.
+    // Package lists may be outdated or missing: they are updated only if the first try fails.
     let installed = done(apt(&install)) || (done(apt(&["update"])) && done(apt(&install)));
     assert!(
         installed,
@@ -43,7 +43,7 @@ fn is_there(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Runs a program to its end and gives what it printed.
+/// Runs a program and returns its output.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     assert!(
@@ -54,8 +54,8 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Fetches wheels from the registry that is configured on this machine, each with a digest that stands in the
-/// requirements, and gives their paths in the order of their names.
+/// Downloads wheels from the registry that is configured on this machine, each verified by the digest in the
+/// requirements, and returns their paths sorted by name.
 pub fn wheels(requirements: &str, folder: &Path) -> Vec<PathBuf> {
     let list = folder.join("requirements.txt");
     fs::write(&list, requirements).unwrap();

@@ -21,25 +21,25 @@ const LAUNCHER: &str = "prlimit";
 #[derive(Clone, Debug)]
 pub(crate) struct InstalledProgram {
     pub(crate) command: CommandUpstream,
-    recipe: Option<&'static Preset>,
+    preset: Option<&'static Preset>,
 }
 
 impl InstalledProgram {
     /// Runs the check of the preset; a program without a preset is not tested.
     pub(crate) async fn trial(&self) -> Result<(), Unavailable> {
-        let Some(recipe) = self.recipe else { return Ok(()) };
+        let Some(preset) = self.preset else { return Ok(()) };
         self.command
-            .probe(&recipe.check)
+            .probe(&preset.check)
             .await
             .map_err(|error| Unavailable {
-                reason: format!("a dependency of {} is missing: {}", recipe.name, error.message),
-                hint: Some(recipe.install.clone()),
+                reason: format!("a dependency of {} is missing: {}", preset.name, error.message),
+                hint: Some(preset.install.clone()),
             })
     }
 }
 
 pub(super) fn open(backend: &Backend, total_ms: u64, depot: &Depot) -> Result<Instance, Unavailable> {
-    let recipe = backend.recipe();
+    let preset = backend.preset();
     let program = backend.program()?;
     let operation = backend.operations().into_iter().next();
     let mut options = program.options(&backend.name, operation.unwrap_or(Operation::ChatCompletions))?;
@@ -49,9 +49,9 @@ pub(super) fn open(backend: &Backend, total_ms: u64, depot: &Depot) -> Result<In
     let called = program.called();
     options.program = find(Path::new(called)).ok_or_else(|| Unavailable {
         reason: format!("program `{called}` not found (E4001)"),
-        hint: Some(recipe.map_or_else(
+        hint: Some(preset.map_or_else(
             || String::from("install it, or set its absolute path"),
-            |recipe| recipe.install.clone(),
+            |preset| preset.install.clone(),
         )),
     })?;
     if let Some(bytes) = program.memory_bytes_max {
@@ -67,7 +67,7 @@ pub(super) fn open(backend: &Backend, total_ms: u64, depot: &Depot) -> Result<In
     options.timeout = Duration::from_millis(total_ms);
     options.depot = depot.clone();
     let command = CommandUpstream::new(options);
-    Ok(Instance::Program(InstalledProgram { command, recipe }))
+    Ok(Instance::Program(InstalledProgram { command, preset }))
 }
 
 /// Returns a path unchanged; searches a name in the folders of `PATH`.

@@ -7,6 +7,7 @@ mod layer;
 mod merged;
 mod preset;
 mod proxy;
+mod renamed;
 mod rule;
 mod schema;
 mod secret;

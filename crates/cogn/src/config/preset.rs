@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use super::layer::Layer;
 
 const FILES: [(&str, &str); 4] = [
-    ("espeak-ng", include_str!("recipes/espeak-ng.toml")),
-    ("faster-whisper", include_str!("recipes/faster-whisper.toml")),
-    ("piper", include_str!("recipes/piper.toml")),
-    ("pocketsphinx", include_str!("recipes/pocketsphinx.toml")),
+    ("espeak-ng", include_str!("presets/espeak-ng.toml")),
+    ("faster-whisper", include_str!("presets/faster-whisper.toml")),
+    ("piper", include_str!("presets/piper.toml")),
+    ("pocketsphinx", include_str!("presets/pocketsphinx.toml")),
 ];
 
 #[derive(Clone, Debug, Deserialize)]
@@ -45,15 +45,15 @@ impl Preset {
     }
 
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
-        Self::all().iter().find(|recipe| recipe.name == name)
+        Self::all().iter().find(|preset| preset.name == name)
     }
 
     fn read(name: &'static str, text: &str) -> anyhow::Result<Self> {
         let layer = Layer::of_toml(Path::new(name), text)
             .map_err(|(message, location)| anyhow::anyhow!("{name}:{}: {message}", location.line))?;
-        let mut recipe: Self = serde_json::from_value(Value::Object(layer.tree))?;
-        recipe.name = name;
-        Ok(recipe)
+        let mut preset: Self = serde_json::from_value(Value::Object(layer.tree))?;
+        preset.name = name;
+        Ok(preset)
     }
 }
 
@@ -66,10 +66,10 @@ mod tests {
     fn all_presets_are_valid() {
         assert_eq!(Preset::all().len(), FILES.len());
         for (name, text) in FILES {
-            let recipe = Preset::read(name, text).expect("a valid preset");
-            assert!(!recipe.install.is_empty());
-            let program = Program::over(Some(&recipe.command), None).expect("a valid command");
-            let options = program.options(name, recipe.operation).expect("a valid template");
+            let preset = Preset::read(name, text).expect("a valid preset");
+            assert!(!preset.install.is_empty());
+            let program = Program::over(Some(&preset.command), None).expect("a valid command");
+            let options = program.options(name, preset.operation).expect("a valid template");
             assert_eq!(options.problem(), None, "{name}");
         }
     }

@@ -92,9 +92,9 @@ impl Problems<'_> {
 
     /// A program: from a preset or `command`, with exactly one operation.
     fn program(&mut self, pointer: &str, backend: &Value) {
-        let (recipe, command) = (backend["recipe"].as_str(), backend["command"].as_object());
+        let (preset, command) = (backend["preset"].as_str(), backend["command"].as_object());
         if backend["kind"] != "command" {
-            for key in ["recipe", "command"] {
+            for key in ["preset", "command"] {
                 if backend.get(key).is_some() {
                     let message = format!("`{key}` is valid only for kind `command`");
                     self.report(&format!("{pointer}/{key}"), message);
@@ -103,15 +103,15 @@ impl Problems<'_> {
             return;
         }
         let own = command.and_then(|command| command.get("argv"));
-        if recipe.is_none() && own.is_none() {
-            let message = "either `recipe` or `command` with `argv` is required";
+        if preset.is_none() && own.is_none() {
+            let message = "either `preset` or `command` with `argv` is required";
             return self.report(pointer, message);
         }
-        let recipe = recipe.and_then(Preset::named);
+        let preset = preset.and_then(Preset::named);
         let declared = backend["operations"].as_array().map(Vec::as_slice);
-        let operation = match (declared, recipe) {
+        let operation = match (declared, preset) {
             (Some([one]), _) => serde_json::from_value(one.clone()).ok(),
-            (None, Some(recipe)) => Some(recipe.operation),
+            (None, Some(preset)) => Some(preset.operation),
             _ => None,
         };
         let Some(operation) = operation else {
@@ -119,7 +119,7 @@ impl Problems<'_> {
             return self.report(&format!("{pointer}/operations"), message);
         };
         let place = format!("{pointer}/command");
-        let program = Program::over(recipe.map(|recipe| &recipe.command), command);
+        let program = Program::over(preset.map(|preset| &preset.command), command);
         let options = program.and_then(|program| program.options("", operation));
         match options {
             Err(problem) => self.report(&place, problem),

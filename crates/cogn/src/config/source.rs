@@ -11,8 +11,9 @@ use serde_json::Value;
 
 use super::layer::{Layer, Origin};
 use super::merged::Merged;
+use super::renamed::accept_old_names;
 use super::vendor_env;
-use crate::output::hinted;
+use crate::output::{hinted, warn_once};
 
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 const FILE_NAME: &str = "cogn.toml";
@@ -66,6 +67,11 @@ impl Sources {
             set_variable(&mut variables, name, value);
         }
         layers.push(variables);
+        for layer in &mut layers {
+            for warning in accept_old_names(layer) {
+                warn_once(&warning);
+            }
+        }
         let configured = layers.iter().any(|layer| layer.tree.contains_key("backends"));
         if !configured {
             layers.insert(1, vendor_env::layer(&self.vendors));

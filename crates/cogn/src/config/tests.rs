@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::layer::{Layer, Origin};
+use super::renamed::accept_old_names;
 use super::schema::SCHEMA;
 use super::settings::Settings;
 use super::settings::gate::GateAction;
@@ -35,7 +36,7 @@ file = "keys/second"
 name = "pool"
 kind = "gemini"
 credentials = ["openai", "second"]
-lacks = ["supports_tools"]
+features_disabled = ["supports_tools"]
 region = "eu"
 price = { input_usd = 0.25, output_usd = 1.0 }
 limits = { inflight = 4, requests_per_minute = 60 }
@@ -94,7 +95,7 @@ action = "review"
 [media]
 fetch = "allowlist"
 allow = ["*.example.org"]
-inside = ["media.lan:8080"]
+private_hosts = ["media.lan:8080"]
 roots = ["pictures"]
 oversize = "downscale"
 normalise = false
@@ -199,7 +200,7 @@ fn schema_enums_match_code() {
     for kind in words(&backend["kind"]["enum"]) {
         let script = match kind.as_str() {
             "scripted" => "script = \"a\"",
-            "command" => "recipe = \"espeak-ng\"",
+            "command" => "preset = \"espeak-ng\"",
             _ => "",
         };
         let text = format!("[[backends]]\nname = \"x\"\nkind = \"{kind}\"\n{script}\n");
@@ -207,8 +208,8 @@ fn schema_enums_match_code() {
         let settings = Settings::of(&merged).expect("it is good");
         assert_eq!(settings.backends[0].kind.as_str(), kind);
     }
-    let recipes: Vec<_> = Preset::all().iter().map(|recipe| recipe.name).collect();
-    assert_eq!(words(&backend["recipe"]["enum"]), recipes);
+    let presets: Vec<_> = Preset::all().iter().map(|preset| preset.name).collect();
+    assert_eq!(words(&backend["preset"]["enum"]), presets);
 }
 
 #[test]
@@ -325,7 +326,10 @@ fn detects_vendors_by_environment_variables() {
     // The default model does not apply to another URL.
     assert_eq!(named("anthropic")["base_url"], json!("http://127.0.0.1:9"));
     assert_eq!(named("anthropic").get("default_model"), None);
-    assert_eq!(named("deepseek")["lacks"][0], json!("supports_json_schema"));
+    assert_eq!(
+        named("deepseek")["features_disabled"][0],
+        json!("supports_json_schema")
+    );
 }
 
 #[test]
@@ -438,4 +442,72 @@ fn invalid_toml_error_contains_line() {
     let (_, at) =
         Layer::of_toml(Path::new("cogn.toml"), "[timeouts]\nidle_ms = \n").expect_err("it is broken");
     assert_eq!(at.line, 2);
+}
+
+#[test]
+fn accepts_old_key_names_with_a_warning() {
+    let text = r#"
+[media]
+inside = ["media.lan:8080"]
+[[backends]]
+name = "a"
+lacks = ["supports_tools"]
+recipe = "piper"
+command = { pointer = "/text" }
+[routing]
+retry = { same_max = 1, share = 0.5, reserve = 2 }
+hedge = { share = 0.25, reserve = 3 }
+breaker = { failure_share = 0.75 }
+"#;
+    let mut layer = Layer::of_toml(Path::new("cogn.toml"), text).expect("it is TOML");
+    let warnings = accept_old_names(&mut layer);
+    assert_eq!(warnings.len(), 10, "{warnings:#?}");
+    assert!(
+        warnings[0].starts_with("cogn.toml:3:1: `media.inside` was renamed to `media.private_hosts`"),
+        "{warnings:#?}"
+    );
+    let tree = Value::Object(layer.tree.clone());
+    for (pointer, value) in [
+        ("/media/private_hosts/0", json!("media.lan:8080")),
+        ("/backends/0/features_disabled/0", json!("supports_tools")),
+        ("/backends/0/preset", json!("piper")),
+        ("/backends/0/command/json_pointer", json!("/text")),
+        ("/routing/retry/same_backend_max", json!(1)),
+        ("/routing/retry/budget_ratio", json!(0.5)),
+        ("/routing/retry/budget_min", json!(2)),
+        ("/routing/hedge/budget_ratio", json!(0.25)),
+        ("/routing/hedge/budget_min", json!(3)),
+        ("/routing/breaker/failure_ratio", json!(0.75)),
+    ] {
+        assert_eq!(tree.pointer(pointer), Some(&value), "{pointer}");
+        assert!(layer.origins.contains_key(pointer), "{pointer} has its place");
+    }
+    assert!(
+        accept_old_names(&mut layer).is_empty(),
+        "nothing is renamed twice"
+    );
+}
+
+#[test]
+fn accepts_old_key_names_in_variables() {
+    let mut layer = Layer::default();
+    let origin = Origin::Environment(String::from("COGN_BACKENDS__A__RECIPE"));
+    layer.set(&["backends", "a", "recipe"], json!("piper"), origin);
+    let warnings = accept_old_names(&mut layer);
+    assert!(warnings[0].contains("COGN_BACKENDS__A__RECIPE"), "{warnings:#?}");
+    assert_eq!(layer.tree["backends"]["a"]["preset"], "piper");
+}
+
+#[test]
+fn a_table_with_both_names_keeps_both() {
+    let text = "[media]\ninside = [\"a.lan\"]\nprivate_hosts = [\"b.lan\"]\n";
+    let mut layer = Layer::of_toml(Path::new("cogn.toml"), text).expect("it is TOML");
+    assert!(accept_old_names(&mut layer).is_empty());
+    let problems = problems(&Merged::of([layer]));
+    assert!(
+        problems
+            .iter()
+            .any(|problem| format!("{problem:?}").contains("inside")),
+        "{problems:#?}"
+    );
 }

@@ -19,7 +19,7 @@ struct Vendor {
     /// URL and model if the environment has none.
     base_url: Option<&'static str>,
     default_model: Option<&'static str>,
-    lacks: &'static [&'static str],
+    features_disabled: &'static [&'static str],
 }
 
 const VENDORS: [Vendor; 9] = [
@@ -31,7 +31,7 @@ const VENDORS: [Vendor; 9] = [
         model: "OPENAI_MODEL",
         base_url: None,
         default_model: Some("gpt-5.6-terra"),
-        lacks: &[],
+        features_disabled: &[],
     },
     Vendor {
         name: "anthropic",
@@ -41,7 +41,7 @@ const VENDORS: [Vendor; 9] = [
         model: "ANTHROPIC_MODEL",
         base_url: None,
         default_model: Some("claude-haiku-4-5"),
-        lacks: &[],
+        features_disabled: &[],
     },
     Vendor {
         name: "gemini",
@@ -51,7 +51,7 @@ const VENDORS: [Vendor; 9] = [
         model: "GEMINI_MODEL",
         base_url: None,
         default_model: Some("gemini-flash-latest"),
-        lacks: &[],
+        features_disabled: &[],
     },
     Vendor {
         name: "ollama",
@@ -61,7 +61,7 @@ const VENDORS: [Vendor; 9] = [
         model: "OLLAMA_MODEL",
         base_url: None,
         default_model: None,
-        lacks: &[],
+        features_disabled: &[],
     },
     // The following vendors use OpenAI's dialect. Some have no default model here; the user sets one.
     Vendor {
@@ -72,13 +72,13 @@ const VENDORS: [Vendor; 9] = [
         base_url: Some("https://api.deepseek.com/v1"),
         default_model: Some("deepseek-flash"),
         // It supports JSON answers, but not JSON schemas.
-        lacks: &["supports_json_schema", "supports_seed"],
+        features_disabled: &["supports_json_schema", "supports_seed"],
         ..openai_compatible("deepseek", &["DEEPSEEK_API_KEY"], "DEEPSEEK_MODEL")
     },
     Vendor {
         base_url: Some("https://api.mistral.ai/v1"),
         default_model: Some("mistral-small-latest"),
-        lacks: &["supports_seed"],
+        features_disabled: &["supports_seed"],
         ..openai_compatible("mistral", &["MISTRAL_API_KEY"], "MISTRAL_MODEL")
     },
     Vendor {
@@ -100,7 +100,7 @@ const fn openai_compatible(name: &'static str, keys: &'static [&'static str], mo
         model,
         base_url: None,
         default_model: None,
-        lacks: &[],
+        features_disabled: &[],
     }
 }
 
@@ -144,8 +144,8 @@ pub(crate) fn layer(found: &[(&'static str, String)]) -> Layer {
         if let Some(model) = value_of(vendor.model).map(|(_, model)| model).or(usual) {
             backend["default_model"] = Value::from(model);
         }
-        if !vendor.lacks.is_empty() {
-            backend["lacks"] = json!(vendor.lacks);
+        if !vendor.features_disabled.is_empty() {
+            backend["features_disabled"] = json!(vendor.features_disabled);
         }
         if let Some((variable, _)) = key {
             let place = format!("/credentials/{}", credentials.len());

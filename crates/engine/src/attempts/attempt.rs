@@ -120,14 +120,14 @@ impl Attempt {
         // Usage reported after the last output counts even if the attempt failed. Usage reported before it is
         // incomplete, as is that of a cancelled attempt.
         let usage = match outcome {
-            AttemptOutcome::Won => self.usage.as_deref().cloned(),
+            AttemptOutcome::Succeeded => self.usage.as_deref().cloned(),
             AttemptOutcome::Failed if self.usage_is_current => self.usage.as_deref().cloned(),
             AttemptOutcome::Failed => None,
             AttemptOutcome::Cancelled | AttemptOutcome::HedgeLost => None,
         };
         // An attempt that was refused without output is not billed.
         let guess = match outcome {
-            AttemptOutcome::Won => false,
+            AttemptOutcome::Succeeded => false,
             AttemptOutcome::Failed => self.first_token_ms.is_some() && usage.is_none(),
             AttemptOutcome::Cancelled | AttemptOutcome::HedgeLost => true,
         };

@@ -313,7 +313,7 @@ impl Attempts {
 
     /// Records a complete answer.
     pub(crate) fn complete(&mut self, number: u32, now_ms: u64) -> Option<CompletedAttempt> {
-        let attempt = self.close(number, AttemptOutcome::Won, None, now_ms)?;
+        let attempt = self.close(number, AttemptOutcome::Succeeded, None, now_ms)?;
         self.leader = None;
         let member = attempt.lease.member();
         attempt.lease.succeed();

@@ -156,7 +156,7 @@ pub struct AttemptUsage {
     pub attempt: u32,
     pub backend: Option<String>,
     pub model: Option<String>,
-    /// The outcome: `won`, `failed`, `cancelled`, `hedge_lost`, `unknown`.
+    /// The outcome: `succeeded`, `failed`, `cancelled`, `hedge_lost`, `unknown`.
     pub outcome: String,
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,

@@ -100,7 +100,7 @@ pub enum AttemptRole {
 #[serde(rename_all = "snake_case")]
 pub enum AttemptOutcome {
     /// The answer is complete.
-    Won,
+    Succeeded,
     Failed,
     /// The answer was no longer needed.
     Cancelled,
@@ -111,7 +111,7 @@ pub enum AttemptOutcome {
 impl AttemptOutcome {
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Won => "won",
+            Self::Succeeded => "succeeded",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
             Self::HedgeLost => "hedge_lost",

@@ -233,10 +233,10 @@ impl Case {
         let won: Vec<_> = trace
             .attempts
             .iter()
-            .filter(|attempt| attempt.outcome == AttemptOutcome::Won)
+            .filter(|attempt| attempt.outcome == AttemptOutcome::Succeeded)
             .collect();
         for attempt in &trace.attempts {
-            let lost = attempt.outcome != AttemptOutcome::Won;
+            let lost = attempt.outcome != AttemptOutcome::Succeeded;
             assert_eq!(lost, attempt.error.is_some(), "seed {seed}: {attempt:?}");
             // A call truncated after its finish event may not have sent its usage.
             let told = self.whole.contains(&attempt.number);

@@ -278,7 +278,7 @@ fn consistent_hash_keeps_a_task_on_its_back_end() {
             .trace
             .attempts
             .iter()
-            .find(|attempt| attempt.outcome == AttemptOutcome::Won);
+            .find(|attempt| attempt.outcome == AttemptOutcome::Succeeded);
         // The seed of a run is its number, and the number determines the task.
         let task = format!("task-{}", (ended.trace.seed - 1_000) % 50);
         homes
@@ -332,7 +332,7 @@ fn lost_hedge_has_an_estimate_and_no_usage() {
         outcomes,
         [
             (AttemptRole::First, AttemptOutcome::HedgeLost, 150, true),
-            (AttemptRole::Hedge, AttemptOutcome::Won, 100, false)
+            (AttemptRole::Hedge, AttemptOutcome::Succeeded, 100, false)
         ]
     );
 }

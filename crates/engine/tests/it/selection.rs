@@ -66,7 +66,7 @@ async fn slower_hedge_is_cancelled_on_first_output() {
     assert_eq!(envelope(&last)["data"]["rationale"], "said once");
     let trace = engine.trace(&Tenant::local(), run).unwrap();
     let outcomes: Vec<AttemptOutcome> = trace.attempts.iter().map(|attempt| attempt.outcome).collect();
-    assert_eq!(outcomes, [AttemptOutcome::HedgeLost, AttemptOutcome::Won]);
+    assert_eq!(outcomes, [AttemptOutcome::HedgeLost, AttemptOutcome::Succeeded]);
     assert_eq!(
         engine.trace(&Tenant::new("other"), run),
         None,

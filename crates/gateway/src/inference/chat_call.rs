@@ -185,7 +185,7 @@ impl ChatCall {
                 Verdict::Fits => break self.respond_checked(response, &receipt, &repairs, manner),
                 Verdict::FitsAs(text) if self.wish.validate == ValidateMode::Repair => {
                     replace_text(&mut response, text);
-                    repairs.push("text_around_json");
+                    repairs.push("json_extracted");
                     break self.respond_checked(response, &receipt, &repairs, manner);
                 }
                 Verdict::FitsAs(_) => vec![String::from("there is text around the JSON")],
@@ -196,7 +196,7 @@ impl ChatCall {
                 return Err(VendorError::new(422, "E3001", message).with_metadata(receipt));
             }
             append_reask(&mut chat, &response, &misfits);
-            repairs.push("asked_again");
+            repairs.push("reasked");
             before = Some((receipt, response.usage.take()));
         }
     }

@@ -140,21 +140,21 @@ macro_rules! registry {
 }
 
 registry! {
-    E1000 PARSE_ERROR 400 No "the text is not the JSON it should be"
+    E1000 PARSE_ERROR 400 No "the text is not the required JSON object"
         => "return one JSON object and no other text";
-    E1001 INVALID_INPUT 400 Yes "the input does not fit the module's input schema"
+    E1001 INVALID_INPUT 400 Yes "the input does not match the module's input schema"
         => "correct the fields named in details and send the request again";
     E1002 MISSING_REQUIRED_FIELD 400 Yes "a required field is missing"
         => "add the field named in details";
     E1003 TYPE_MISMATCH 400 Yes "a field has the wrong type"
         => "change the field named in details to the type that the schema requires";
-    E1004 UNSUPPORTED_VALUE 400 Depends "a value is outside what the module supports"
+    E1004 UNSUPPORTED_VALUE 400 Depends "a value is not supported by the module"
         => "use one of the values named in the schema";
-    E1005 INPUT_TOO_LARGE 413 Yes "the input is larger than the module or the server takes"
+    E1005 INPUT_TOO_LARGE 413 Yes "the input exceeds a limit of the module or the server"
         => "shorten the input or split it into several calls";
-    E1006 INVALID_REFERENCE 400 Yes "a path, id or pointer leads nowhere"
+    E1006 INVALID_REFERENCE 400 Yes "a path, id or pointer does not resolve"
         => "check that the reference exists and is accessible";
-    E1010 UNSUPPORTED_MEDIA_TYPE 415 Yes "the module does not take this kind of media"
+    E1010 UNSUPPORTED_MEDIA_TYPE 415 Yes "the module does not accept this kind of media"
         => "convert the media to one of the types the module lists under modalities";
     E1011 MEDIA_TOO_LARGE 413 Yes "the media exceeds a limit of size, duration, pages or count"
         => "shrink, shorten or split the media to the limit in details.allowed";
@@ -162,13 +162,13 @@ registry! {
         => "check that the URL is public and reachable, or upload the media instead";
     E1013 MEDIA_DECODE_FAILED 400 Yes "the media could not be decoded"
         => "check the base64 text and that the file is complete";
-    E1014 MEDIA_TYPE_MISMATCH 400 Yes "the bytes are not of the declared media type"
+    E1014 MEDIA_TYPE_MISMATCH 400 Yes "the bytes do not match the declared media type"
         => "declare the type in details.detected_type, or send the intended file";
-    E1015 MEDIA_DIMENSION_EXCEEDED 400 Yes "the picture is wider or higher than allowed"
+    E1015 MEDIA_DIMENSION_EXCEEDED 400 Yes "the image is wider or higher than allowed"
         => "scale the image down to the limit in details";
-    E1016 MEDIA_DIMENSION_TOO_SMALL 400 Yes "the picture is smaller than allowed"
+    E1016 MEDIA_DIMENSION_TOO_SMALL 400 Yes "the image is smaller than allowed"
         => "send an image of at least the size in details";
-    E1017 MEDIA_PIXEL_LIMIT 400 Yes "the picture has more pixels than allowed"
+    E1017 MEDIA_PIXEL_LIMIT 400 Yes "the image has more pixels than allowed"
         => "scale the image down";
     E1018 UPLOAD_EXPIRED 410 Yes "the upload has expired"
         => "start a new upload";
@@ -176,93 +176,93 @@ registry! {
         => "check the upload id, or start a new upload";
     E1020 CHECKSUM_MISMATCH 400 Yes "the bytes do not match their checksum"
         => "send the bytes again, or correct the checksum";
-    E2001 LOW_CONFIDENCE 422 Yes "the answer is less sure than it has to be"
+    E2001 LOW_CONFIDENCE 422 Yes "the confidence of the answer is below the required threshold"
         => "give more context, or use a stronger back-end";
-    E2002 TIMEOUT 504 Depends "no answer within the time allowed"
+    E2002 TIMEOUT 504 Depends "no answer within the timeout"
         => "try again, or raise the timeout";
     E2003 TOKEN_LIMIT 422 Yes "the model stopped at its token limit"
         => "raise the output limit or request a shorter answer";
-    E2004 NO_ACTION_POSSIBLE 422 No "there is nothing the module could do with this input"
+    E2004 NO_ACTION_POSSIBLE 422 No "the module found no applicable action for this input"
         => "check that the input is the intended one";
     E2005 SEMANTIC_CONFLICT 422 Depends "the task contradicts the module's contract"
         => "change the request to match the module's contract";
-    E2006 AMBIGUOUS_INPUT 422 Yes "the input can be read in more than one way"
+    E2006 AMBIGUOUS_INPUT 422 Yes "the input has more than one interpretation"
         => "state the intended interpretation";
-    E2007 INSUFFICIENT_CONTEXT 422 Yes "the input lacks what the task needs"
+    E2007 INSUFFICIENT_CONTEXT 422 Yes "the input lacks context that the task requires"
         => "add the missing context to the input";
-    E2010 STREAM_INTERRUPTED 502 Depends "the stream broke off before its end"
+    E2010 STREAM_INTERRUPTED 502 Depends "the stream was interrupted before its end"
         => "resume the stream from the last sequence number";
-    E2011 STREAM_TIMEOUT 504 Yes "the stream took longer than allowed, or fell silent"
+    E2011 STREAM_TIMEOUT 504 Yes "the stream exceeded its total or idle timeout"
         => "resume the stream, or raise the limit in details";
-    E3001 OUTPUT_SCHEMA_VIOLATION 500 No "the answer does not fit the module's output schema"
+    E3001 OUTPUT_SCHEMA_VIOLATION 500 No "the answer does not match the module's output schema"
         => "run again, or use a back-end that supports structured output";
-    E3002 PARTIAL_RESULT 500 Depends "only a part of the work succeeded"
+    E3002 PARTIAL_RESULT 500 Depends "only part of the work succeeded"
         => "use partial_data, or repeat the parts named in details.failed";
     E3003 MISSING_RATIONALE 500 No "the answer has no data.rationale"
         => "require a rationale in the prompt, then run again";
-    E3004 OVERFLOW_LIMIT 500 No "the answer carries more insights than the module allows"
+    E3004 OVERFLOW_LIMIT 500 No "the answer contains more insights than the module allows"
         => "raise overflow.max_items in module.yaml, or request fewer in the prompt";
     E3005 INVALID_ENUM 500 No "the answer uses an enum value that the module does not allow"
         => "add the value to the schema, or set enums.strategy to extensible";
-    E3006 CONSTRAINT_VIOLATION 500 No "the answer breaks a rule of its module or tier"
+    E3006 CONSTRAINT_VIOLATION 500 No "the answer violates a rule of its module or tier"
         => "see details for the rule; run again or have a person review the case";
-    E4000 INTERNAL_ERROR 500 No "something went wrong inside cogn"
+    E4000 INTERNAL_ERROR 500 No "internal error in cogn"
         => "report this with the run id";
-    E4001 PROVIDER_UNAVAILABLE 503 Yes "no back-end could answer"
+    E4001 PROVIDER_UNAVAILABLE 503 Yes "no back-end returned an answer"
         => "try again, or configure a second back-end for failover";
     E4002 RATE_LIMITED 429 Yes "too many requests"
         => "wait for retry_after_ms, then try again";
-    E4003 CONTEXT_OVERFLOW 500 Depends "the input does not fit the model's context window"
+    E4003 CONTEXT_OVERFLOW 500 Depends "the input exceeds the model's context window"
         => "shorten the input or choose a model with a longer context";
-    E4004 CIRCULAR_DEPENDENCY 500 No "modules call each other in a circle"
+    E4004 CIRCULAR_DEPENDENCY 500 No "modules call each other in a cycle"
         => "remove one of the calls in the cycle named in the message";
     E4005 MAX_DEPTH_EXCEEDED 500 No "modules call each other too deeply"
         => "flatten the composition, or raise composition.max_depth";
     E4006 MODULE_NOT_FOUND 404 Yes "no such module"
         => "check the name with `cogn list`";
-    E4007 PERMISSION_DENIED 403 No "this is not allowed for these credentials"
+    E4007 PERMISSION_DENIED 403 No "these credentials do not permit the request"
         => "use a key whose scopes cover this";
     E4008 ENDPOINT_NOT_FOUND 404 No "no such endpoint"
         => "check the path and the method; GET /v1/modules lists what can be run";
     E4009 RESOURCE_NOT_FOUND 404 No "no such resource"
         => "check the id; resources of other owners are not visible";
-    E4010 STREAMING_NOT_SUPPORTED 406 No "streaming was demanded and cannot be had"
+    E4010 STREAMING_NOT_SUPPORTED 406 No "streaming was required but is not supported"
         => "leave out `_options.strict`, or call a module whose response.mode allows streaming";
-    E4011 MULTIMODAL_NOT_SUPPORTED 501 No "no back-end takes this media"
+    E4011 MULTIMODAL_NOT_SUPPORTED 501 No "no back-end accepts this media"
         => "configure a back-end that supports it, or send text";
-    E4012 RECOVERY_NOT_SUPPORTED 501 No "this server keeps no journal to resume from"
+    E4012 RECOVERY_NOT_SUPPORTED 501 No "this server has no journal to resume from"
         => "start a new run";
-    E4013 SESSION_EXPIRED 410 No "the run to resume is gone"
+    E4013 SESSION_EXPIRED 410 No "the run to resume no longer exists"
         => "start a new run";
     E4014 CHECKPOINT_INVALID 409 Yes "the checkpoint does not match what was sent"
         => "drop the partial data and resume without a checkpoint";
-    E4015 BUDGET_EXHAUSTED 402 No "the budget is used up"
+    E4015 BUDGET_EXHAUSTED 402 No "the budget is exhausted"
         => "raise the budget, or wait for the next period";
-    W1001 CONTEXT_LEFT_OUT 200 No "context that the module does not accept was left out"
+    W1001 CONTEXT_LEFT_OUT 200 No "context that the module does not accept was dropped"
         => "add the type to context.accepts in module.yaml, or do not send it";
-    W1011 INLINE_MEDIA_LARGE 200 No "inline media this large is better uploaded and referred to"
+    W1011 INLINE_MEDIA_LARGE 200 No "large inline media should be uploaded and referenced"
         => "upload the media and send its reference";
-    W1015 MEDIA_ADAPTED 200 No "the picture was made to fit"
+    W1015 MEDIA_ADAPTED 200 No "the image was scaled or converted to fit the limits"
         => "send an image within the limits, or set media.oversize to refuse";
-    W2001 LOW_CONFIDENCE 200 No "the answer is less sure than decisions should be"
+    W2001 LOW_CONFIDENCE 200 No "the confidence of the answer is below the threshold for decisions"
         => "have a person review the answer, or use a stronger back-end";
-    W2003 ANSWER_SHORTENED 200 No "the answer was closed because its tokens ran out"
+    W2003 ANSWER_SHORTENED 200 No "the answer was closed at the token limit"
         => "raise the output limit or request a shorter answer; the last fields may be truncated";
-    W3001 CONFIDENCE_AGGREGATION_MISMATCH 200 No "meta.confidence is not the declared aggregate of the items"
+    W3001 CONFIDENCE_AGGREGATION_MISMATCH 200 No "the value of meta.confidence is not the declared aggregate of the items"
         => "recompute the confidence, or drop confidence_aggregation";
-    W3002 STEP_LEFT_OUT 200 No "an optional step of a composition failed and was left out"
+    W3002 STEP_LEFT_OUT 200 No "an optional step of a composition failed and was skipped"
         => "check the step named in the warning; the answer was produced without it";
-    W4001 BACKEND_REMARK 200 No "the back-end did not do everything as it was asked"
+    W4001 BACKEND_REMARK 200 No "the back-end did not follow the request in every detail"
         => "see the message; use a back-end that supports the requested features";
     W4006 MODULE_REPLACED 200 No "a module of a composition was replaced by its fallback, or is missing"
         => "install the module that the warning names, or drop it from the composition";
-    W4010 STREAMING_UNAVAILABLE 200 No "streaming was asked for and a whole answer was given"
+    W4010 STREAMING_UNAVAILABLE 200 No "streaming was requested, but a complete answer was returned"
         => "call a module and a back-end that support streaming";
     W4011 MULTIMODAL_DEGRADED 200 No "media was replaced by its text"
         => "configure a back-end that accepts the media";
-    W4013 SESSION_RESTARTED 200 No "the run to resume was gone; a new one was started"
+    W4013 SESSION_RESTARTED 200 No "the run to resume no longer existed; a new one was started"
         => "drop the partial data";
-    W4014 CHECKPOINT_MISMATCH 200 No "the checkpoint did not match; the stream starts over"
+    W4014 CHECKPOINT_MISMATCH 200 No "the checkpoint did not match; the stream restarts from the beginning"
         => "drop the partial data";
 }
 

@@ -331,7 +331,7 @@ impl Assembler {
     }
 
     fn interrupted(&mut self) -> Value {
-        let mut error = ErrorBody::new(Code::E2010, "the stream broke off before its end");
+        let mut error = ErrorBody::new(Code::E2010, "the stream was interrupted before its end");
         error.recoverable = self.session_id.is_some();
         let recovery = Recovery::after(self.last_seq, self.last_checkpoint.take());
         let recovery = serde_json::to_value(recovery).unwrap_or_default();

@@ -177,6 +177,11 @@ async fn second_schema(path: &std::path::Path) {
             .await
             .unwrap();
     }
+    sqlx::query("INSERT INTO usage (tenant, run, attempt, client, module, outcome, at_ms) VALUES ('local', ?1, 1, 'c', 'm', 'won', 1)")
+        .bind(RunId::from_parts(1, 2).to_string())
+        .execute(&pool)
+        .await
+        .unwrap();
     pool.close().await;
 }
 
@@ -202,6 +207,12 @@ async fn migrates_from_schema_2() {
         journal.close().await;
     }
     let journal = SqliteJournal::open(&path).await.unwrap();
+    let attempts = journal
+        .attempt_usage(&local, RunId::from_parts(1, 2))
+        .await
+        .unwrap();
+    assert_eq!(attempts.len(), 1);
+    assert_eq!(attempts[0].outcome, "succeeded");
     let end = RunEnd::new(None, 9, Vec::new());
     journal.finish(&local, run, 4, &[event(1)], &end).await.unwrap();
     assert_eq!(journal.unfinished().await.unwrap().len(), 1);

@@ -14,7 +14,7 @@ use testkit::conformance::journal::{new, run};
 pub(crate) fn close(run: RunId) -> LifecycleRecord {
     let spent = AttemptUsage {
         attempt: 1,
-        outcome: String::from("won"),
+        outcome: String::from("succeeded"),
         input_tokens: Some(5),
         output_tokens: Some(7),
         ..AttemptUsage::default()
@@ -136,7 +136,7 @@ async fn older_spool_format_is_recovered() {
         "\n",
         r#"+{"tenant":"local","id":"sess_00000000010000000000000002","module":"m","command":"{}","created_at_ms":1,"client":"c"}"#,
         "\n",
-        r#"-{"tenant":"local","id":"sess_00000000010000000000000002","code":null,"at_ms":9,"review":null,"spent":[{"attempt":1,"backend":null,"model":null,"outcome":"won","input_tokens":5,"output_tokens":7,"estimated_tokens":null}],"last":{"kind":"final","seq":null,"body":"{\"é\":2}"}}"#,
+        r#"-{"tenant":"local","id":"sess_00000000010000000000000002","code":null,"at_ms":9,"review":null,"spent":[{"attempt":1,"backend":null,"model":null,"outcome":"succeeded","input_tokens":5,"output_tokens":7,"estimated_tokens":null}],"last":{"kind":"final","seq":null,"body":"{\"é\":2}"}}"#,
         "\n",
         r#"={"tenant":"local","id":"sess_00000000010000000000000001","events":[{"kind":"chunk","seq":2,"body":"{\"se"#,
     );

@@ -1,17 +1,18 @@
-//! What everyone who keeps runs must be able to tell about them later. Each case gets an empty journal.
+//! Conformance cases of the archive port: listing, review, usage and pruning of runs. Each case gets an empty
+//! journal.
 
 use std::sync::Arc;
 
 use engine::Tenant;
 use engine::port::{
-    Archive, LifecycleRecord, DAY_MS, ReviewOutcome, RunEnd, Journal, JournalError, EventKind, NewRun, IdempotencyClaim, PruneRequest, RunFilter,
-    RunStatus, AttemptUsage, UsageFilter, UsageRow, ReviewDecision,
+    Archive, AttemptUsage, DAY_MS, EventKind, IdempotencyClaim, Journal, JournalError, LifecycleRecord,
+    NewRun, PruneRequest, ReviewDecision, ReviewOutcome, RunEnd, RunFilter, RunStatus, UsageFilter, UsageRow,
 };
 use ir::RunId;
 
 use super::journal::{chunks, last, new, run};
 
-/// A journal and its archive are the same thing seen twice.
+/// One store, as its two ports.
 type Stores = (Arc<dyn Journal>, Arc<dyn Archive>);
 
 /// Runs every case.
@@ -127,7 +128,7 @@ async fn every_run_is_accounted_for_exactly_once((journal, archive): Stores) {
     assert_eq!(archive.attempt_usage(&tenant, run(1)).await.unwrap(), []);
     let attempts = vec![attempt(1, None, None), attempt(2, Some(10), Some(4))];
     let good = RunEnd::new(None, 7, attempts.clone());
-    // A writer that has lost the run accounts for nothing.
+    // A fenced writer records no usage.
     let stale = journal
         .finish(&tenant, run(1), 1, &[last(EventKind::Final)], &good)
         .await;
@@ -142,11 +143,20 @@ async fn every_run_is_accounted_for_exactly_once((journal, archive): Stores) {
         .await;
     assert!(matches!(again, Err(JournalError::Ended(_))), "{again:?}");
     assert_eq!(archive.attempt_usage(&tenant, run(1)).await.unwrap(), attempts);
-    // A run that says nothing about itself is still there.
+    // A run without attempts has an entry with unknown usage.
     journal.create(&tenant, &new(run(2))).await.unwrap();
     end(&journal, 2, Some("E2010"), None, 8).await;
-    assert_eq!(archive.attempt_usage(&tenant, run(2)).await.unwrap(), [AttemptUsage::unknown()]);
-    assert_eq!(archive.attempt_usage(&Tenant::new("other"), run(1)).await.unwrap(), []);
+    assert_eq!(
+        archive.attempt_usage(&tenant, run(2)).await.unwrap(),
+        [AttemptUsage::unknown()]
+    );
+    assert_eq!(
+        archive
+            .attempt_usage(&Tenant::new("other"), run(1))
+            .await
+            .unwrap(),
+        []
+    );
 }
 
 async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Stores) {
@@ -156,7 +166,7 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Stor
         let spent = AttemptUsage {
             attempt: 1,
             model: Some(String::from("m")),
-            outcome: String::from("won"),
+            outcome: String::from("succeeded"),
             input_tokens: Some(tokens),
             output_tokens: Some(1),
             ..AttemptUsage::default()
@@ -165,7 +175,7 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Stor
         let run = run(number);
         LifecycleRecord::Ended { run, last: None, end }
     };
-    // Many at once, each of them twice, and closed once more with other figures.
+    // Many runs, each entered and closed twice, the second time with different numbers.
     for number in 1..=50 {
         journal.record(&tenant, enter(number)).unwrap();
         journal.record(&tenant, enter(number)).unwrap();
@@ -173,14 +183,17 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Stor
         journal.record(&tenant, close(number, Some("E2010"), 99)).unwrap();
     }
     let row = journal.find(&tenant, run(50)).await.unwrap().unwrap();
-    assert_eq!((RunStatus::of(row.state, None), row.last_offset), (RunStatus::Done, 0));
+    assert_eq!(
+        (RunStatus::of(row.state, None), row.last_offset),
+        (RunStatus::Done, 0)
+    );
     let lines = archive
         .usage(Some(&tenant), &UsageFilter::default())
         .await
         .unwrap();
     assert_eq!((lines[0].runs, lines[0].input_tokens), (50, Some(500)));
     assert_eq!(archive.attempt_usage(&tenant, run(3)).await.unwrap().len(), 1);
-    // One that is only entered is unfinished; one that failed without a word is accounted for as unknown.
+    // An entered run that is not closed is unfinished; one that failed without attempts has unknown usage.
     journal.record(&tenant, enter(51)).unwrap();
     let unfinished = journal.unfinished().await.unwrap();
     assert_eq!(
@@ -193,10 +206,13 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Stor
         end: RunEnd::new(Some(String::from("E4001")), 8, Vec::new()),
     };
     journal.record(&tenant, failed).unwrap();
-    assert_eq!(archive.attempt_usage(&tenant, run(51)).await.unwrap(), [AttemptUsage::unknown()]);
+    assert_eq!(
+        archive.attempt_usage(&tenant, run(51)).await.unwrap(),
+        [AttemptUsage::unknown()]
+    );
     let row = journal.find(&tenant, run(51)).await.unwrap().unwrap();
     assert_eq!(row.finished.unwrap().code.as_deref(), Some("E4001"));
-    // Whoever else has ended it has accounted for it.
+    // A run that another writer has ended keeps the usage of that writer.
     journal.create(&tenant, &new(run(52))).await.unwrap();
     end(&journal, 52, None, None, 5).await;
     let known = archive.attempt_usage(&tenant, run(52)).await.unwrap();
@@ -207,9 +223,11 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Stor
 async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Stores) {
     let tenant = Tenant::local();
     for number in 1..=3 {
-        journal.buffer(&tenant, LifecycleRecord::Started(new(run(number)))).unwrap();
+        journal
+            .buffer(&tenant, LifecycleRecord::Started(new(run(number))))
+            .unwrap();
     }
-    // Whoever commits speaks for itself; that others noted something is no news to it.
+    // A commit concerns its own run, and succeeds if the entries are already written.
     for number in [3, 1, 2, 1] {
         journal.flush(run(number)).unwrap();
     }
@@ -218,14 +236,22 @@ async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Stores
         let end = RunEnd::new(None, 7, vec![AttemptUsage::default()]);
         let last = Some(last(EventKind::Final));
         let run = run(number);
-        journal.buffer(&tenant, LifecycleRecord::Ended { run, last, end }).unwrap();
+        journal
+            .buffer(&tenant, LifecycleRecord::Ended { run, last, end })
+            .unwrap();
     }
     journal.flush(run(2)).unwrap();
     journal.flush(run(1)).unwrap();
     for number in [1, 2] {
         let row = journal.find(&tenant, run(number)).await.unwrap().unwrap();
-        assert_eq!((RunStatus::of(row.state, None), row.last_offset), (RunStatus::Done, 1));
-        assert_eq!(archive.attempt_usage(&tenant, run(number)).await.unwrap().len(), 1);
+        assert_eq!(
+            (RunStatus::of(row.state, None), row.last_offset),
+            (RunStatus::Done, 1)
+        );
+        assert_eq!(
+            archive.attempt_usage(&tenant, run(number)).await.unwrap().len(),
+            1
+        );
     }
     let left = journal.unfinished().await.unwrap();
     assert_eq!(left.iter().map(|(_, row)| row.id).collect::<Vec<_>>(), [run(3)]);
@@ -234,7 +260,7 @@ async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Stores
 async fn a_booked_run_may_say_something((journal, _): Stores) {
     let tenant = Tenant::local();
     let enter = |number: u128| LifecycleRecord::Started(new(run(number)));
-    // A run that says only one thing says it with its end, and whoever reads it finds it at once.
+    // The only event of such a run is stored with its end, and can be read at once.
     journal.record(&tenant, enter(53)).unwrap();
     let mut end_of_53 = RunEnd::new(None, 9, Vec::new());
     end_of_53.review = Some(String::from("why"));
@@ -246,7 +272,10 @@ async fn a_booked_run_may_say_something((journal, _): Stores) {
     journal.record(&tenant, whole.clone()).unwrap();
     let entries = journal.read(&tenant, run(53), 0, 9).await.unwrap();
     assert_eq!(entries.len(), 1);
-    assert_eq!((entries[0].offset, &entries[0].event), (1, &last(EventKind::Final)));
+    assert_eq!(
+        (entries[0].offset, &entries[0].event),
+        (1, &last(EventKind::Final))
+    );
     let row = journal.find(&tenant, run(53)).await.unwrap().unwrap();
     assert_eq!(
         (row.last_offset, row.review.unwrap().reason),
@@ -254,7 +283,7 @@ async fn a_booked_run_may_say_something((journal, _): Stores) {
     );
     journal.record(&tenant, whole).unwrap();
     assert_eq!(journal.read(&tenant, run(53), 0, 9).await.unwrap(), entries);
-    // What has events already has a writer, and is its to end.
+    // A run that already has events has another writer, which has to end it.
     journal.record(&tenant, enter(54)).unwrap();
     let event = last(EventKind::Progress);
     journal.append(&tenant, run(54), 0, &[event]).await.unwrap();
@@ -363,7 +392,7 @@ async fn usage_is_cut_by_time_and_tenant((journal, archive): Stores) {
     assert_eq!(runs(Some(Tenant::local()), Some(11), None).await, 1);
     assert_eq!(runs(Some(Tenant::local()), Some(10), Some(20)).await, 1);
     assert_eq!(runs(Some(Tenant::local()), None, Some(u64::MAX)).await, 2);
-    assert_eq!(runs(Some(Tenant::new("nobody")), None, None).await, 0);
+    assert_eq!(runs(Some(Tenant::new("no-such-tenant")), None, None).await, 0);
 }
 
 async fn old_runs_go_and_their_usage_stays((journal, archive): Stores) {
@@ -380,7 +409,10 @@ async fn old_runs_go_and_their_usage_stays((journal, archive): Stores) {
     assert_eq!((pruned.runs, pruned.more), (1, false));
     for (number, there) in [(1, false), (2, false), (3, false), (4, true), (5, true)] {
         assert_eq!(journal.find(&tenant, run(number)).await.unwrap().is_some(), there);
-        assert_eq!(archive.attempt_usage(&tenant, run(number)).await.unwrap().len(), 1);
+        assert_eq!(
+            archive.attempt_usage(&tenant, run(number)).await.unwrap().len(),
+            1
+        );
     }
     let gone = journal.read(&tenant, run(1), 0, 1).await;
     assert!(matches!(gone, Err(JournalError::Unknown(_))), "{gone:?}");
@@ -415,7 +447,7 @@ async fn what_is_unfinished_awaited_or_named_never_goes((journal, archive): Stor
     };
     assert_eq!(archive.prune(&retention).await.unwrap().runs, 1);
     assert_eq!(archive.prune(&retention).await.unwrap().runs, 0);
-    // Where room is short, a name is held for a shorter time.
+    // If space is short, idempotency keys expire earlier.
     retention.bytes_max = 0;
     retention.once_short_since_ms = 50;
     assert_eq!(archive.prune(&retention).await.unwrap().runs, 0);
@@ -475,7 +507,7 @@ fn attempt(number: u32, input_tokens: Option<u64>, output_tokens: Option<u64>) -
         attempt: number,
         backend: Some(String::from("b")),
         model: Some(format!("m{number}")),
-        outcome: String::from("won"),
+        outcome: String::from("succeeded"),
         input_tokens,
         output_tokens,
         estimated_tokens: None,
@@ -485,7 +517,11 @@ fn attempt(number: u32, input_tokens: Option<u64>, output_tokens: Option<u64>) -
 async fn end(journal: &Arc<dyn Journal>, number: u128, code: Option<&str>, review: Option<&str>, at_ms: u64) {
     let mut end = RunEnd::new(code.map(String::from), at_ms, Vec::new());
     end.review = review.map(String::from);
-    let kind = if code.is_none() { EventKind::Final } else { EventKind::Error };
+    let kind = if code.is_none() {
+        EventKind::Final
+    } else {
+        EventKind::Error
+    };
     let tenant = Tenant::local();
     journal
         .finish(&tenant, run(number), 0, &[last(kind)], &end)

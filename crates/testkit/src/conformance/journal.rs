@@ -1,9 +1,12 @@
-//! What every journal must do. Each case gets an empty journal.
+//! Conformance cases of the journal port. Each case gets an empty journal.
 
 use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{RunEnd, Journal, JournalError, EventKind, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, RunState};
+use engine::port::{
+    EncodedEvent, EventKind, IdempotencyClaim, IdempotencyMatch, Journal, JournalError, NewRun, RunEnd,
+    RunState,
+};
 use ir::RunId;
 
 type SharedJournal = Arc<dyn Journal>;
@@ -13,24 +16,24 @@ pub async fn suite<F>(empty: impl Fn() -> F)
 where
     F: Future<Output = SharedJournal>,
 {
-    entries_come_back_in_order(empty().await).await;
-    reading_starts_behind_an_offset(empty().await).await;
-    chunks_are_found_by_number(empty().await).await;
-    chunks_are_found_among_many_other_events(empty().await).await;
-    an_unknown_run_is_unknown_everywhere(empty().await).await;
-    another_tenants_run_is_unknown(empty().await).await;
-    a_run_is_created_once(empty().await).await;
-    a_run_ends_exactly_once(empty().await).await;
-    a_second_writer_is_refused(empty().await).await;
-    of_concurrent_appends_at_one_place_one_wins(empty().await).await;
+    entries_are_read_in_order(empty().await).await;
+    reading_starts_after_an_offset(empty().await).await;
+    chunks_are_located_by_sequence_number(empty().await).await;
+    chunks_are_located_among_other_events(empty().await).await;
+    unknown_run_is_refused_by_every_method(empty().await).await;
+    run_of_another_tenant_is_unknown(empty().await).await;
+    run_is_created_once(empty().await).await;
+    run_ends_exactly_once(empty().await).await;
+    append_at_wrong_offset_is_refused(empty().await).await;
+    one_of_concurrent_appends_at_an_offset_succeeds(empty().await).await;
     concurrent_runs_do_not_mix(empty().await).await;
     unfinished_runs_are_listed_oldest_first(empty().await).await;
-    an_empty_batch_changes_nothing(empty().await).await;
-    a_named_run_is_made_once(empty().await).await;
-    of_concurrent_runs_of_one_name_one_is_made(empty().await).await;
+    empty_batch_changes_nothing(empty().await).await;
+    idempotency_key_creates_one_run(empty().await).await;
+    one_of_concurrent_creates_with_a_key_succeeds(empty().await).await;
 }
 
-/// For journals that outlive their process: `open` opens the same storage each time.
+/// For persistent journals: `open` opens the same storage each time.
 pub async fn reopening<F>(open: impl Fn() -> F)
 where
     F: Future<Output = SharedJournal>,
@@ -65,7 +68,7 @@ where
         .unwrap();
 }
 
-async fn entries_come_back_in_order(journal: SharedJournal) {
+async fn entries_are_read_in_order(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     journal.append(&tenant, run(1), 0, &chunks(1..=2)).await.unwrap();
@@ -76,7 +79,7 @@ async fn entries_come_back_in_order(journal: SharedJournal) {
     assert_eq!((row.module.as_str(), row.command.as_str()), ("m", "{}"));
 }
 
-async fn reading_starts_behind_an_offset(journal: SharedJournal) {
+async fn reading_starts_after_an_offset(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     journal.append(&tenant, run(1), 0, &chunks(1..=5)).await.unwrap();
@@ -85,7 +88,7 @@ async fn reading_starts_behind_an_offset(journal: SharedJournal) {
     assert!(journal.read(&tenant, run(1), 5, 10).await.unwrap().is_empty());
 }
 
-async fn chunks_are_found_by_number(journal: SharedJournal) {
+async fn chunks_are_located_by_sequence_number(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     let mut events = vec![last(EventKind::Meta)];
@@ -98,10 +101,10 @@ async fn chunks_are_found_by_number(journal: SharedJournal) {
     }
 }
 
-async fn chunks_are_found_among_many_other_events(journal: SharedJournal) {
+async fn chunks_are_located_among_other_events(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
-    // Never, often and seldom something between two chunks.
+    // Between two chunks there are no, many or a few other events.
     let mut events = Vec::new();
     for seq in 1..=300 {
         let others = if seq < 100 { 0 } else { 5 * (seq % 40) / 39 };
@@ -121,15 +124,19 @@ async fn chunks_are_found_among_many_other_events(journal: SharedJournal) {
         assert_eq!(found.offset, place as u64 + 1);
     }
     for seq in [0, 301, events.len() as u64, 1_000_000] {
-        assert_eq!(journal.find_chunk(&tenant, run(1), seq).await.unwrap(), None, "{seq}");
+        assert_eq!(
+            journal.find_chunk(&tenant, run(1), seq).await.unwrap(),
+            None,
+            "{seq}"
+        );
     }
 }
 
-async fn an_unknown_run_is_unknown_everywhere(journal: SharedJournal) {
+async fn unknown_run_is_refused_by_every_method(journal: SharedJournal) {
     unknown_to(&journal, &Tenant::local(), run(1)).await;
 }
 
-async fn another_tenants_run_is_unknown(journal: SharedJournal) {
+async fn run_of_another_tenant_is_unknown(journal: SharedJournal) {
     journal.create(&Tenant::local(), &new(run(1))).await.unwrap();
     unknown_to(&journal, &Tenant::new("other"), run(1)).await;
     assert!(bodies(&journal, run(1)).await.is_empty());
@@ -153,14 +160,14 @@ async fn unknown_to(journal: &SharedJournal, tenant: &Tenant, id: RunId) {
     assert_eq!(journal.find(tenant, id).await.unwrap(), None);
 }
 
-async fn a_run_is_created_once(journal: SharedJournal) {
+async fn run_is_created_once(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     let again = journal.create(&tenant, &new(run(1))).await;
     assert!(matches!(again, Err(JournalError::Exists(_))), "{again:?}");
 }
 
-async fn a_run_ends_exactly_once(journal: SharedJournal) {
+async fn run_ends_exactly_once(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     let failed = RunEnd::new(Some(String::from("E2010")), 7, Vec::new());
@@ -175,7 +182,7 @@ async fn a_run_ends_exactly_once(journal: SharedJournal) {
     assert_eq!(bodies(&journal, run(1)).await, ["end"]);
 }
 
-async fn a_second_writer_is_refused(journal: SharedJournal) {
+async fn append_at_wrong_offset_is_refused(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     journal.append(&tenant, run(1), 0, &chunks(1..=2)).await.unwrap();
@@ -186,7 +193,7 @@ async fn a_second_writer_is_refused(journal: SharedJournal) {
     assert_eq!(bodies(&journal, run(1)).await, ["1", "2"]);
 }
 
-async fn of_concurrent_appends_at_one_place_one_wins(journal: SharedJournal) {
+async fn one_of_concurrent_appends_at_an_offset_succeeds(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     let attempts = (1..=8).map(|seq| {
@@ -239,7 +246,7 @@ async fn unfinished_runs_are_listed_oldest_first(journal: SharedJournal) {
     assert_eq!(listed, [("other", run(2)), ("local", run(1))]);
 }
 
-async fn an_empty_batch_changes_nothing(journal: SharedJournal) {
+async fn empty_batch_changes_nothing(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     journal.append(&tenant, run(1), 0, &[]).await.unwrap();
@@ -260,7 +267,7 @@ fn named(number: u128, client: &str, key: &str, body: &str, at_ms: u64, since_ms
     }
 }
 
-async fn a_named_run_is_made_once(journal: SharedJournal) {
+async fn idempotency_key_creates_one_run(journal: SharedJournal) {
     let (local, other) = (Tenant::local(), Tenant::new("other"));
     let first = named(1, "c", "k", "body", 100, 0);
     journal.create(&local, &first).await.unwrap();
@@ -271,9 +278,18 @@ async fn a_named_run_is_made_once(journal: SharedJournal) {
             same_request,
         };
         let once = second.once.as_ref().unwrap();
-        assert_eq!(journal.find_by_idempotency_key(&local, "c", once).await.unwrap(), Some(holder));
+        assert_eq!(
+            journal.find_by_idempotency_key(&local, "c", once).await.unwrap(),
+            Some(holder)
+        );
         for (tenant, client) in [(&local, "d"), (&other, "c")] {
-            assert_eq!(journal.find_by_idempotency_key(tenant, client, once).await.unwrap(), None);
+            assert_eq!(
+                journal
+                    .find_by_idempotency_key(tenant, client, once)
+                    .await
+                    .unwrap(),
+                None
+            );
         }
         let refused = journal.create(&local, &second).await;
         assert!(
@@ -282,7 +298,7 @@ async fn a_named_run_is_made_once(journal: SharedJournal) {
         );
     }
     assert_eq!(journal.find(&local, run(2)).await.unwrap(), None);
-    // Another name, another client and another tenant are other things.
+    // A different key, client or tenant is a different run.
     journal
         .create(&local, &named(3, "c", "l", "body", 200, 0))
         .await
@@ -295,7 +311,7 @@ async fn a_named_run_is_made_once(journal: SharedJournal) {
         .create(&other, &named(5, "c", "k", "body", 200, 0))
         .await
         .unwrap();
-    // Having ended changes nothing; only time does.
+    // The end of the run does not release the key; only its age does.
     journal
         .finish(&local, run(1), 0, &[last(EventKind::Final)], &good(150))
         .await
@@ -309,12 +325,15 @@ async fn a_named_run_is_made_once(journal: SharedJournal) {
     );
     let later = named(6, "c", "k", "body", 300, 101);
     let once = later.once.as_ref().unwrap();
-    assert_eq!(journal.find_by_idempotency_key(&local, "c", once).await.unwrap(), None);
+    assert_eq!(
+        journal.find_by_idempotency_key(&local, "c", once).await.unwrap(),
+        None
+    );
     journal.create(&local, &later).await.unwrap();
     assert!(journal.find(&local, run(1)).await.unwrap().is_some());
 }
 
-async fn of_concurrent_runs_of_one_name_one_is_made(journal: SharedJournal) {
+async fn one_of_concurrent_creates_with_a_key_succeeds(journal: SharedJournal) {
     let tenant = Tenant::local();
     let attempts = (1..=8).map(|number| {
         let (journal, tenant) = (journal.clone(), tenant.clone());

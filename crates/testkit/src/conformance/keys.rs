@@ -1,4 +1,4 @@
-//! What every keeper of keys must do. Each case gets an empty one.
+//! Conformance cases of the port for API keys. Each case gets an empty store.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ pub async fn suite<F>(empty: impl Fn() -> F)
 where
     F: Future<Output = SharedKeys>,
 {
-    a_key_comes_back_as_it_was(empty().await).await;
-    an_id_is_given_once(empty().await).await;
+    key_is_read_as_stored(empty().await).await;
+    duplicate_id_is_refused(empty().await).await;
     keys_are_listed_oldest_first(empty().await).await;
-    revoking_is_for_good(empty().await).await;
+    revocation_is_permanent(empty().await).await;
 }
 
-/// For keepers that outlive their process: `open` opens the same storage each time.
+/// For persistent stores: `open` opens the same storage each time.
 pub async fn reopening<F>(open: impl Fn() -> F)
 where
     F: Future<Output = SharedKeys>,
@@ -27,7 +27,7 @@ where
     assert_eq!(open().await.find(&key.id).await.unwrap(), Some(key));
 }
 
-async fn a_key_comes_back_as_it_was(keys: SharedKeys) {
+async fn key_is_read_as_stored(keys: SharedKeys) {
     let (full, plain) = (full(1, 10), plain(2, 20));
     for key in [&full, &plain] {
         keys.create(key).await.unwrap();
@@ -36,7 +36,7 @@ async fn a_key_comes_back_as_it_was(keys: SharedKeys) {
     assert_eq!(keys.find(&secret(3).id).await.unwrap(), None);
 }
 
-async fn an_id_is_given_once(keys: SharedKeys) {
+async fn duplicate_id_is_refused(keys: SharedKeys) {
     keys.create(&plain(1, 10)).await.unwrap();
     let again = keys.create(&full(1, 20)).await;
     assert!(matches!(again, Err(KeyError::Exists(_))), "{again:?}");
@@ -55,10 +55,10 @@ async fn keys_are_listed_oldest_first(keys: SharedKeys) {
         keys.list(Some(&Tenant::new("acme"))).await.unwrap(),
         [full(1, 10)]
     );
-    assert_eq!(keys.list(Some(&Tenant::new("nobody"))).await.unwrap(), []);
+    assert_eq!(keys.list(Some(&Tenant::new("no-such-tenant"))).await.unwrap(), []);
 }
 
-async fn revoking_is_for_good(keys: SharedKeys) {
+async fn revocation_is_permanent(keys: SharedKeys) {
     let key = plain(1, 10);
     keys.create(&key).await.unwrap();
     keys.create(&plain(2, 10)).await.unwrap();

@@ -1,4 +1,4 @@
-//! One suite for each port. An adapter's test calls it with a way to make a fresh, empty instance.
+//! One conformance suite per port. An adapter's test calls it with a function that creates an empty instance.
 
 pub mod archive;
 pub mod journal;

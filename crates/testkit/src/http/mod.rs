@@ -1,8 +1,8 @@
-//! A server on a free port of this machine that says exactly what a test wants, byte for byte, and remembers
-//! what it was asked. It runs on threads of its own, so that programs as well as tasks can call it.
+//! A mock HTTP server on a free local port that sends scripted bytes and records its requests. It runs on
+//! threads, so that blocking and asynchronous tests can use it.
 
-mod response;
 mod received;
+mod response;
 mod scripted;
 
 use std::io::Write;
@@ -11,8 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-pub use response::{ScriptedResponse, ResponsePart};
 pub use received::ReceivedRequest;
+pub use response::{ResponsePart, ScriptedResponse};
 pub use scripted::scripted;
 
 type Responder = dyn Fn(usize, &ReceivedRequest) -> ScriptedResponse + Send + Sync;
@@ -31,13 +31,15 @@ struct ServerState {
 }
 
 impl MockServer {
-    /// Every call gets the same answer.
+    /// Every request gets the same response.
     pub fn with_responses(answer: ScriptedResponse) -> Self {
         Self::with_responder(move |_, _| answer.clone())
     }
 
-    /// The answer depends on the call and on how many came before it.
-    pub fn with_responder(answering: impl Fn(usize, &ReceivedRequest) -> ScriptedResponse + Send + Sync + 'static) -> Self {
+    /// The response depends on the request and on the number of earlier ones.
+    pub fn with_responder(
+        answering: impl Fn(usize, &ReceivedRequest) -> ScriptedResponse + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::<ServerState>::default();
@@ -56,12 +58,12 @@ impl MockServer {
         Self { address, shared }
     }
 
-    /// `http://127.0.0.1:PORT` and what follows it.
+    /// `http://127.0.0.1:PORT` followed by `path`.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// The calls so far.
+    /// The requests received so far.
     pub fn received(&self) -> Vec<ReceivedRequest> {
         lock(&self.shared.asked).clone()
     }
@@ -71,7 +73,7 @@ impl Drop for MockServer {
     fn drop(&mut self) {
         *lock(&self.shared.stopped) = true;
         self.shared.changed.notify_all();
-        // Wakes the thread that waits for callers.
+        // Wakes the thread that accepts connections.
         TcpStream::connect(self.address).ok();
     }
 }
@@ -81,7 +83,7 @@ impl ServerState {
         *lock(&self.stopped)
     }
 
-    /// Waits, unless the server is stopped meanwhile.
+    /// Waits, but no longer than the server runs.
     fn pause(&self, pause: Duration) {
         let stopped = lock(&self.stopped);
         let waited = self
@@ -90,7 +92,7 @@ impl ServerState {
         drop(waited);
     }
 
-    /// One caller, as long as it stays.
+    /// Serves one connection until it is closed.
     fn serve(&self, mut caller: TcpStream, answering: &Responder) {
         caller.set_nodelay(true).ok();
         while let Some(asked) = ReceivedRequest::read(&mut caller) {
@@ -107,7 +109,7 @@ impl ServerState {
         caller.shutdown(Shutdown::Both).ok();
     }
 
-    /// A caller may hang up at any time: that is its good right.
+    /// A write error means that the client has disconnected, which is allowed.
     fn play(&self, caller: &mut TcpStream, answer: &ScriptedResponse) -> std::io::Result<()> {
         for piece in &answer.pieces {
             match piece {

@@ -1,20 +1,20 @@
-//! What a caller sent: head and body.
+//! A received request: head and body.
 
 use std::io::Read;
 use std::net::TcpStream;
 
-/// Most bytes of a call that are held.
+/// Maximum size of a request.
 const CALL_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 #[derive(Clone, Debug, Default)]
 pub struct ReceivedRequest {
-    /// The first line and the headers, as they came.
+    /// Request line and headers, unparsed.
     pub head: String,
     pub body: Vec<u8>,
 }
 
 impl ReceivedRequest {
-    /// The next call; `None` when the caller has gone.
+    /// The next request; `None` if the connection was closed.
     pub(super) fn read(caller: &mut TcpStream) -> Option<Self> {
         let mut seen = Vec::new();
         let mut buffer = [0u8; 16 * 1024];
@@ -50,7 +50,7 @@ impl ReceivedRequest {
         })
     }
 
-    /// The address without the host.
+    /// The path of the URL.
     pub fn path(&self) -> &str {
         self.head.split(' ').nth(1).unwrap_or_default()
     }

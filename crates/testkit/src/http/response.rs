@@ -1,24 +1,24 @@
-//! What a server sends: bytes, pauses, and how it ends.
+//! A scripted response: bytes, pauses, and how the connection ends.
 
 use std::time::Duration;
 
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedResponse {
     pub pieces: Vec<ResponsePart>,
-    /// Whether the caller may ask again over the same connection.
+    /// Whether the client may send another request on the same connection.
     pub keeps_open: bool,
 }
 
 #[derive(Clone, Debug)]
 pub enum ResponsePart {
     Bytes(Vec<u8>),
-    /// The same bytes many times over, which nobody has to hold.
+    /// The same bytes repeated, stored once.
     Repeat(Vec<u8>, usize),
     Pause(Duration),
 }
 
 impl ScriptedResponse {
-    /// Nothing at all: the connection ends.
+    /// No response: the connection is closed.
     pub fn nothing() -> Self {
         Self::default()
     }
@@ -27,7 +27,7 @@ impl ScriptedResponse {
         Self::default().then(bytes)
     }
 
-    /// A response whose body ends where the connection does. `headers` are whole lines.
+    /// A response whose body ends with the connection. `headers` are complete lines.
     pub fn response(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Self {
         let mut head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n");
         for (name, value) in headers {
@@ -37,7 +37,7 @@ impl ScriptedResponse {
         Self::bytes(head).then(body.as_ref())
     }
 
-    /// A good answer of a content type.
+    /// A successful response of a content type.
     pub fn good(content_type: &str, body: impl AsRef<[u8]>) -> Self {
         Self::response("200 OK", &[("content-type", content_type)], body)
     }
@@ -60,7 +60,7 @@ impl ScriptedResponse {
         self
     }
 
-    /// Silence before anything else.
+    /// A pause before the first byte.
     #[must_use]
     pub fn after(mut self, pause: Duration) -> Self {
         self.pieces.insert(0, ResponsePart::Pause(pause));

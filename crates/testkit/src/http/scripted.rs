@@ -1,5 +1,5 @@
-//! A script served over HTTP: the same YAML that plays as a back-end in the process, in the framing of any
-//! dialect. Statuses, headers, pauses and cuts are real ones here.
+//! A script served over HTTP: the YAML of a scripted back-end, in the framing of any dialect. Statuses,
+//! headers, pauses and cuts happen on the connection.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use providers::scripted::{Exchange, Script, stream_exchange};
 use serde_json::json;
 use wire::{Encoder, chat};
 
-use super::{ScriptedResponse, ReceivedRequest, MockServer};
+use super::{MockServer, ReceivedRequest, ScriptedResponse};
 
-/// A server that plays `yaml` in a dialect. Asked for its models, it names one: `scripted`.
+/// A server that plays `yaml` in a dialect. Its model list has one entry: `scripted`.
 pub fn scripted(dialect: Dialect, yaml: &str) -> MockServer {
     let script = Script::parse(yaml).unwrap();
     let scripted = ScriptedUpstream::new("scripted", script);
@@ -62,7 +62,12 @@ fn refusal(dialect: Dialect, status: u16, error: &ir::Error, headers: &[(&str, &
     ScriptedResponse::response(&format!("{status} Scripted"), &headers, body)
 }
 
-fn stream(dialect: Dialect, exchange: &Exchange, events: &[Event], headers: &[(&str, &str)]) -> ScriptedResponse {
+fn stream(
+    dialect: Dialect,
+    exchange: &Exchange,
+    events: &[Event],
+    headers: &[(&str, &str)],
+) -> ScriptedResponse {
     let mut encoder = Encoder::new(dialect).unwrap();
     let mut ledger = Ledger::new(Component::Adapter);
     let mut headers = headers.to_vec();
@@ -76,7 +81,7 @@ fn stream(dialect: Dialect, exchange: &Exchange, events: &[Event], headers: &[(&
         }
         answer = answer.then(bytes);
     }
-    // A stream that dies has no end.
+    // An interrupted stream has no terminator.
     if exchange.cut_after_bytes.is_none() {
         let mut bytes = Vec::new();
         encoder.finish(&mut bytes);
@@ -96,12 +101,12 @@ fn whole(dialect: Dialect, events: Vec<Event>, headers: &[(&str, &str)]) -> Scri
             let body = chat::encode_response(dialect, &response, &mut ledger).unwrap();
             ScriptedResponse::response("200 OK", &headers, body.to_string())
         }
-        // Whatever was to be cut was cut before its first byte.
+        // An unstreamed response is cut before its first byte.
         Err(_) => ScriptedResponse::nothing(),
     }
 }
 
-/// What a stream of the dialect says it is.
+/// Content type of a stream of the dialect.
 pub(crate) fn content_type(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Ollama => "application/x-ndjson",

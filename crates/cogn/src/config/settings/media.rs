@@ -13,7 +13,7 @@ pub(crate) struct Media {
     pub(crate) allow: Vec<String>,
     /// Private hosts that URLs in inputs may name, as `host:port`.
     #[serde(default)]
-    pub(crate) inside: Vec<String>,
+    pub(crate) private_hosts: Vec<String>,
     /// Folders from which `file` inputs may be read.
     #[serde(default)]
     pub(crate) roots: Vec<PathBuf>,

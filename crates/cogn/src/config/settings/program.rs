@@ -19,7 +19,7 @@ pub(crate) struct Program {
     script: Option<String>,
     input: Option<ProgramInput>,
     reply: Option<Reply>,
-    pointer: Option<String>,
+    json_pointer: Option<String>,
     voice: Option<String>,
     voices: BTreeMap<String, String>,
     language: Option<String>,
@@ -54,10 +54,10 @@ enum Reply {
 impl Program {
     /// Merges the keys of the preset with those of the configuration, which take precedence.
     pub(crate) fn over(
-        recipe: Option<&Map<String, Value>>,
+        preset: Option<&Map<String, Value>>,
         own: Option<&Map<String, Value>>,
     ) -> Result<Self, String> {
-        let mut keys = recipe.cloned().unwrap_or_default();
+        let mut keys = preset.cloned().unwrap_or_default();
         keys.extend(own.cloned().unwrap_or_default());
         let program: Self = serde_json::from_value(Value::Object(keys)).map_err(|error| error.to_string())?;
         match program.argv.is_empty() {
@@ -84,12 +84,12 @@ impl Program {
                 ProgramInput::Bytes => InputFormat::Bytes,
             };
         }
-        let pointer = self.pointer.clone().unwrap_or_default();
+        let pointer = self.json_pointer.clone().unwrap_or_default();
         match self.reply {
             Some(Reply::Text) => options.reply = OutputFormat::Text,
             Some(Reply::Bytes) => options.reply = OutputFormat::Bytes,
             Some(Reply::Json) => options.reply = OutputFormat::Json { pointer },
-            None if self.pointer.is_some() => options.reply = OutputFormat::Json { pointer },
+            None if self.json_pointer.is_some() => options.reply = OutputFormat::Json { pointer },
             None => {}
         }
         options.voice.clone_from(&self.voice);

@@ -22,11 +22,11 @@ pub(crate) struct Routing {
 #[serde(deny_unknown_fields, default)]
 struct Retry {
     attempts_max: Option<u32>,
-    same_max: Option<u32>,
+    same_backend_max: Option<u32>,
     backoff_ms: Option<u64>,
     backoff_max_ms: Option<u64>,
-    share: Option<f64>,
-    reserve: Option<f64>,
+    budget_ratio: Option<f64>,
+    budget_min: Option<f64>,
 }
 
 /// The circuit breaker.
@@ -34,7 +34,7 @@ struct Retry {
 #[serde(deny_unknown_fields, default)]
 struct BreakerSettings {
     failures: Option<u32>,
-    failure_share: Option<f64>,
+    failure_ratio: Option<f64>,
     open_ms: Option<u64>,
     open_max_ms: Option<u64>,
 }
@@ -43,8 +43,8 @@ struct BreakerSettings {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Hedge {
-    share: Option<f64>,
-    reserve: Option<f64>,
+    budget_ratio: Option<f64>,
+    budget_min: Option<f64>,
     quantile: Option<f64>,
 }
 
@@ -66,21 +66,21 @@ impl Routing {
             timeouts,
             retry: fleet::Retry {
                 attempts_max: retry.attempts_max.unwrap_or(usual.retry.attempts_max),
-                same_max: retry.same_max.unwrap_or(usual.retry.same_max),
+                same_max: retry.same_backend_max.unwrap_or(usual.retry.same_max),
                 backoff_ms: retry.backoff_ms.unwrap_or(usual.retry.backoff_ms),
                 backoff_max_ms: retry.backoff_max_ms.unwrap_or(usual.retry.backoff_max_ms),
-                share: retry.share.unwrap_or(usual.retry.share),
-                reserve: retry.reserve.unwrap_or(usual.retry.reserve),
+                share: retry.budget_ratio.unwrap_or(usual.retry.share),
+                reserve: retry.budget_min.unwrap_or(usual.retry.reserve),
             },
             breaker: fleet::Breaker {
                 failures: breaker.failures.unwrap_or(usual.breaker.failures),
-                failure_share: breaker.failure_share.unwrap_or(usual.breaker.failure_share),
+                failure_share: breaker.failure_ratio.unwrap_or(usual.breaker.failure_share),
                 open_ms: breaker.open_ms.unwrap_or(usual.breaker.open_ms),
                 open_max_ms: breaker.open_max_ms.unwrap_or(usual.breaker.open_max_ms),
             },
             hedge: fleet::Hedge {
-                share: hedge.share.unwrap_or(usual.hedge.share),
-                reserve: hedge.reserve.unwrap_or(usual.hedge.reserve),
+                share: hedge.budget_ratio.unwrap_or(usual.hedge.share),
+                reserve: hedge.budget_min.unwrap_or(usual.hedge.reserve),
                 quantile: hedge.quantile.unwrap_or(usual.hedge.quantile),
             },
         }

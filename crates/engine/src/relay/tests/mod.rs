@@ -249,7 +249,10 @@ fn fails_over_until_the_first_output() {
     sim.finish();
     assert_eq!(sim.machine.failure(), None);
     assert_eq!(text(&sim.events()), "hi");
-    assert_eq!(sim.outcomes(), [AttemptOutcome::Failed, AttemptOutcome::Won]);
+    assert_eq!(
+        sim.outcomes(),
+        [AttemptOutcome::Failed, AttemptOutcome::Succeeded]
+    );
     assert_eq!(sim.verbatim, [true, true]);
 }
 
@@ -265,7 +268,10 @@ fn unstreamed_answer_is_emitted_complete_or_failed_over() {
     sim.say(Event::text(0, "hello"));
     sim.finish();
     assert_eq!(text_of_deltas(&sim.events()), "hello");
-    assert_eq!(sim.outcomes(), [AttemptOutcome::Failed, AttemptOutcome::Won]);
+    assert_eq!(
+        sim.outcomes(),
+        [AttemptOutcome::Failed, AttemptOutcome::Succeeded]
+    );
 }
 
 fn text_of_deltas(events: &[Event]) -> String {
@@ -297,7 +303,10 @@ fn first_output_wins_the_hedge_and_cancels_the_other() {
     sim.finish();
     assert_eq!(text_of_deltas(&sim.events()), "fast");
     assert_eq!(sim.parts.len(), 3, "no output of the lost attempt is emitted");
-    assert_eq!(sim.outcomes(), [AttemptOutcome::HedgeLost, AttemptOutcome::Won]);
+    assert_eq!(
+        sim.outcomes(),
+        [AttemptOutcome::HedgeLost, AttemptOutcome::Succeeded]
+    );
 }
 
 #[test]
@@ -358,7 +367,7 @@ fn unclosed_stream_is_dropped_after_the_finish_event() {
     assert_eq!(count(&sim.events(), is_error), 0, "its output was complete");
     sim.pass(1_000);
     assert!(sim.machine.has_ended());
-    assert_eq!(sim.outcomes(), [AttemptOutcome::Won]);
+    assert_eq!(sim.outcomes(), [AttemptOutcome::Succeeded]);
 }
 
 #[test]
@@ -403,7 +412,7 @@ fn cancel_after_the_finish_event_is_a_success() {
     });
     sim.step(Input::Cancel);
     assert_eq!(sim.machine.failure(), None);
-    assert_eq!(sim.outcomes(), [AttemptOutcome::Won]);
+    assert_eq!(sim.outcomes(), [AttemptOutcome::Succeeded]);
 }
 
 #[test]

@@ -55,7 +55,7 @@ proptest! {
         prop_assert_eq!(events.iter().filter(|event| matches!(event, Event::Started { .. })).count(), 1);
         prop_assert_eq!(sim.machine.failure(), None);
         let mut expected = vec![AttemptOutcome::Failed; cuts.len()];
-        expected.push(AttemptOutcome::Won);
+        expected.push(AttemptOutcome::Succeeded);
         prop_assert_eq!(sim.outcomes(), expected);
     }
 

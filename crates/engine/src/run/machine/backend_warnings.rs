@@ -41,7 +41,7 @@ impl BackendWarnings {
         if self.omitted > 0 {
             let message = format!("{} more warnings from the back-end", self.omitted);
             let mut rest = Warning::new(Code::W4001, message);
-            rest.extra.insert(String::from("untold"), self.omitted.into());
+            rest.extra.insert(String::from("omitted"), self.omitted.into());
             warnings.push(rest);
         }
         warnings_annotation(&warnings)
