@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How long one figure may take; almost nothing unless somebody is measuring.
+/// How long one figure may take; almost none unless a measurement is requested.
 fn budget() -> Duration {
     let measuring = std::env::args().any(|argument| argument == "--bench");
     if measuring {

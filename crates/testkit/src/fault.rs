@@ -114,7 +114,7 @@ pub const FAULTS: &[Fault] = &[
         "name not found",
         (Network, "E4001"),
         BeforeSend,
-        FaultSetup::Address(|| String::from("http://nobody.invalid")),
+        FaultSetup::Address(|| String::from("http://no-such-host.invalid")),
     ),
     broken(
         "no TLS",

@@ -3,9 +3,11 @@
 
 use anyhow::Result;
 
+use crate::messages;
 use crate::shell::{self, cargo};
 
 pub(crate) fn run() -> Result<()> {
     let mut tests = cargo(["test", "-p", "cogn", "--locked", "--", "generated"]);
-    shell::run(tests.env("COGN_GENERATE", "1"))
+    shell::run(tests.env("COGN_GENERATE", "1"))?;
+    messages::write()
 }

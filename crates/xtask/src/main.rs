@@ -6,9 +6,16 @@ mod check;
 mod demo;
 mod dist;
 mod generate;
+#[expect(
+    clippy::expect_used,
+    reason = "nothing here works outside a readable git checkout"
+)]
+mod git_files;
+mod messages;
 mod native_deps;
 mod release;
 mod shell;
+mod source;
 mod test;
 #[cfg(test)]
 mod tidy;

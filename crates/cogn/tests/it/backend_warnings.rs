@@ -31,7 +31,8 @@ fn adapted_request_is_warned_once_whole_and_streamed() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let adapted = "/payload/response_format: the back-end cannot be held to a schema; it is in the prompt";
+    let adapted =
+        "/payload/response_format: the back-end does not enforce a schema; the schema is in the prompt";
     let expected = [("W4001", "adapted", adapted)]
         .map(|(code, reason, message)| (String::from(code), String::from(reason), String::from(message)));
     let unstreamed: Value = serde_json::from_str(&run("\"supports_stream\"", &[])).unwrap();

@@ -107,7 +107,7 @@ fn check_distinguishes_refused_keys_unreachable_hosts_and_wrong_features() {
     let (code, rows) = check(&workspace, &["honest"]);
     assert_eq!((code, rows.as_array().map(Vec::len)), (0, Some(1)));
     let asked = good.received().len();
-    let (code, _) = check(&workspace, &["honest", "--reach-only"]);
+    let (code, _) = check(&workspace, &["honest", "--connectivity-only"]);
     assert_eq!(code, 0);
     let new: Vec<_> = good.received().split_off(asked);
     assert!(new.iter().all(|call| call.head.starts_with("GET ")), "{new:?}");

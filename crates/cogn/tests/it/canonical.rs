@@ -176,7 +176,7 @@ async fn invalid_field_is_refused_by_name() {
         (
             with("operation", json!("video_generation")),
             "MissingCapabilities",
-            "no operation",
+            "unknown operation",
         ),
         (with("operation", json!(7)), "InvalidRequest", "`operation`"),
         (with("payload", json!({"texts": "a"})), "InvalidRequest", "input"),

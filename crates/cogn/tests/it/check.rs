@@ -71,9 +71,9 @@ fn human_output_shows_verdict_first() {
     assert_eq!(output.status.code(), Some(1));
     let shown = text(&output.stdout);
     let expected = [
-        "failed E3001 `/extra`: `extra` has no place here",
+        "failed E3001 `/extra`: `extra` is not allowed here",
         "(confidence 0.0, risk high)\nhint: correct `/extra`",
-        "\n  /extra `extra` has no place here",
+        "\n  /extra `extra` is not allowed here",
         "\n{\n  \"label\": \"bug\",",
     ];
     for part in expected {

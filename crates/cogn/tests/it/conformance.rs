@@ -57,7 +57,7 @@ fn own_vectors_reach_level_four() {
     for level in 1..=4 {
         assert!(stdout.contains(&format!("level {level}: ")), "{stdout}");
     }
-    assert!(stdout.ends_with("declares level 4\n"), "{stdout}");
+    assert!(stdout.ends_with("declared level: 4\n"), "{stdout}");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn folder_is_walked_and_failures_are_named() {
         "{stdout}"
     );
     assert!(stdout.contains("level 1: 1 of 2 passed, 1 failed"), "{stdout}");
-    assert!(stdout.ends_with("declares no level\n"), "{stdout}");
+    assert!(stdout.ends_with("declared level: none\n"), "{stdout}");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn single_file_is_accepted() {
     let folder = folder(&[("x.json", minimal())]);
     let output = cogn(&["--vectors", folder.path().join("x.json").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0));
-    assert!(text(&output.stdout).ends_with("declares level 1\n"));
+    assert!(text(&output.stdout).ends_with("declared level: 1\n"));
 }
 
 #[cfg(unix)]

@@ -69,7 +69,7 @@ impl Scene {
 
     async fn leave(&self, endpoint: &str, path: &str, model: &str, more: &[&str]) -> Value {
         let url = format!("{}{path}", self.server.url);
-        let flags = ["--mode", "leave", "--endpoint", endpoint, "--url", &url];
+        let flags = ["--mode", "disconnect", "--endpoint", endpoint, "--url", &url];
         let whom = ["--upstream", &self.upstream, "--model", model, "--warm", "0"];
         let flags = [flags.as_slice(), &whom, more].concat();
         let figures = loadtest::figures(flags).await.unwrap();
@@ -126,7 +126,7 @@ async fn resumable_stream_continues_for_its_grace_period() {
     let scene = Scene::new("openai", "[server]\nresume_grace_ms = 400");
     let path = "/v1/modules/counter/execute";
     let figures = scene
-        .leave("module-kept", path, STEADY, &["--seconds", "2"])
+        .leave("module-resumable", path, STEADY, &["--seconds", "2"])
         .await;
     let (p50, max) = (&figures["whole_us"]["p50"], &figures["whole_us"]["max"]);
     let (p50, max) = (p50.as_u64().unwrap(), max.as_u64().unwrap());

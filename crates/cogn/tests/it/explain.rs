@@ -138,7 +138,7 @@ fn unknown_code_suggests_similar_codes() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        stderr.contains("no code `E1099`") && stderr.contains("did you mean E1"),
+        stderr.contains("unknown code `E1099`") && stderr.contains("did you mean E1"),
         "{stderr}"
     );
 

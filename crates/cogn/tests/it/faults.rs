@@ -61,7 +61,7 @@ fn every_fault_ends_in_its_code_or_fails_over() {
     let mut wrong = Vec::new();
     for fault in FAULTS {
         let broken = fault.start(Dialect::OpenaiChat);
-        let once = "[routing]\npolicy = \"priority\"\nretry = { same_max = 0 }\n";
+        let once = "[routing]\npolicy = \"priority\"\nretry = { same_backend_max = 0 }\n";
         let alone = format!(
             "{once}{}",
             back_end("broken", &broken.url, 1, short_timeouts(fault))

@@ -267,11 +267,8 @@ fn trace_conforms_to_its_schema() {
         .map(|error| format!("{}: {error}", error.instance_path()))
         .collect();
     assert!(errors.is_empty(), "{errors:#?}\n{trace:#}");
-    assert_eq!(trace["route"]["attempts"][1]["outcome"], "won");
-    assert_eq!(
-        trace["route"]["rejected"]["retired"],
-        "takes no new work (weight 0)"
-    );
+    assert_eq!(trace["route"]["attempts"][1]["outcome"], "succeeded");
+    assert_eq!(trace["route"]["rejected"]["retired"], "out of service (weight 0)");
 }
 
 #[test]

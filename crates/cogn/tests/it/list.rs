@@ -42,5 +42,9 @@ fn named_folder_must_exist() {
     workspace.good("cognitive/modules/one");
     let ran = workspace.run(&["list", "--modules", "modles"]);
     assert_eq!(ran.code(), 2);
-    assert!(ran.stderr().contains("no folder modles"), "{}", ran.stderr());
+    assert!(
+        ran.stderr().contains("folder not found: modles"),
+        "{}",
+        ran.stderr()
+    );
 }

@@ -305,7 +305,7 @@ fn image_is_fetched_once_for_all_backends() {
 
     let config = desk.path("cogn.toml");
     let opened = format!(
-        "{}\n[media]\ninside = [\"{}\"]\n",
+        "{}\n[media]\nprivate_hosts = [\"{}\"]\n",
         fs::read_to_string(&config).unwrap(),
         web.address
     );

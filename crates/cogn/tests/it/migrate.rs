@@ -262,7 +262,7 @@ fn failing_module_does_not_stop_the_others() {
         "{ran:?}"
     );
     assert!(
-        ran.stderr.contains("2 migrated, 0 left as they are, 1 failed"),
+        ran.stderr.contains("2 migrated, 0 unchanged, 1 failed"),
         "{ran:?}"
     );
     assert!(place.modules().join("omega/module.yaml").is_file());
@@ -304,7 +304,7 @@ fn newer_module_is_unchanged() {
     );
     let ran = place.run(&["migrate", "planner", "--to", "v2.2"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stderr.contains("already above: it is v2.5"), "{ran:?}");
+    assert!(ran.stderr.contains("already newer: v2.5"), "{ran:?}");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn module_in_current_folder_can_be_migrated() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.contains("planner: was v1, is now v2.2"), "{stderr}");
-    assert!(stderr.contains("still stands in the old folder"), "{stderr}");
+    assert!(stderr.contains("still in the old folder"), "{stderr}");
     assert!(path.join("module.yaml").is_file());
 }
 
@@ -365,7 +365,7 @@ fn usage_and_io_errors_exit_with_2() {
 fn interrupted_migration_is_completed_or_undone_by_the_next() {
     let place = Place::new();
     let path = place.v1("planner");
-    // State after a crash on a file system without atomic exchange: the old folder is gone, the new one is
+    // State after a crash on a file system without atomic exchange: the old folder was deleted, the new one is
     // not yet in place.
     fs::rename(&path, place.modules().join("planner_backup_20260102T030405Z")).unwrap();
     place.v1("other");
@@ -375,7 +375,7 @@ fn interrupted_migration_is_completed_or_undone_by_the_next() {
     let ran = place.run(&["migrate", "planner"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(
-        ran.stderr.contains("finished a migration that was interrupted"),
+        ran.stderr.contains("completed an interrupted migration"),
         "{ran:?}"
     );
     assert!(

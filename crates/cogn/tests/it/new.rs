@@ -81,7 +81,7 @@ fn nothing_is_overwritten() {
     let before = fs::read(&manifest).unwrap();
     let ran = run(folder.path(), &["new", "sorter", "--responsibility", "second"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("already there"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("already exists"), "{}", ran.stderr);
     assert_eq!(fs::read(&manifest).unwrap(), before);
 }
 
@@ -91,10 +91,10 @@ fn invalid_arguments_are_refused_with_a_fix() {
     let long = "x".repeat(201);
     for (args, hint) in [
         (&["new"][..], "cogn new my-module"),
-        (&["new", "MyModule"], "`my-module` would do"),
-        (&["new", "../out"], "`out` would do"),
+        (&["new", "MyModule"], "did you mean `my-module`?"),
+        (&["new", "../out"], "did you mean `out`?"),
         (&["new", "审查"], "such as `code-reviewer`"),
-        (&["new", "core-x"], "`x` would do"),
+        (&["new", "core-x"], "did you mean `x`?"),
         (
             &["new", "a", "--format", "2.2", "--input", "image"],
             "--format 2.5",

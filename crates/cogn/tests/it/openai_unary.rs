@@ -173,7 +173,7 @@ async fn token_lists_are_sent_only_where_supported() {
 #[tokio::test]
 async fn batch_is_split_for_backend_without_batch_support() {
     let (stage, upstream) = (Stage::new(), vendor());
-    let server = serve(&stage, &upstream, "lacks = [\"supports_batch\"]");
+    let server = serve(&stage, &upstream, "features_disabled = [\"supports_batch\"]");
     let body = json!({"model": "m", "input": ["a", "b", "c"]});
     let (status, answer) = post(&server, "/v1/embeddings", &body).await;
     assert_eq!(status, 200, "{answer}");
@@ -308,7 +308,7 @@ async fn long_recording_is_spilled_to_a_file() {
 #[tokio::test]
 async fn subtitles_require_timestamps() {
     let (stage, upstream) = (Stage::new(), vendor());
-    let server = serve(&stage, &upstream, "lacks = [\"supports_timestamps\"]");
+    let server = serve(&stage, &upstream, "features_disabled = [\"supports_timestamps\"]");
     let response = transcribe(&server, &wav(1), &[("model", "m"), ("response_format", "srt")]).await;
     assert_eq!(response.status(), 400);
     let answer = json_of(response).await;

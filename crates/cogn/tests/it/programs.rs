@@ -43,7 +43,7 @@ fn presets_list_their_operations() {
 
 #[test]
 fn missing_program_is_reported_with_install_hint() {
-    let config = "[[backends]]\nname = \"voice\"\nkind = \"command\"\nrecipe = \"espeak-ng\"\n\
+    let config = "[[backends]]\nname = \"voice\"\nkind = \"command\"\npreset = \"espeak-ng\"\n\
                   [backends.command]\nargv = [\"no-such-program\", \"{input}\"]\n";
     let workspace = place(config);
     let row = workspace.run(&["--json", "backends"]).json()[0].clone();
@@ -73,7 +73,7 @@ fn missing_program_is_reported_with_install_hint() {
 fn missing_dependency_is_found_by_probing() {
     // A python3 that exists, without the required module.
     let workspace = place(
-        "[[backends]]\nname = \"ear\"\nkind = \"command\"\nrecipe = \"pocketsphinx\"\n\
+        "[[backends]]\nname = \"ear\"\nkind = \"command\"\npreset = \"pocketsphinx\"\n\
          [backends.command]\nargv = [\"./python3\", \"{script}\", \"{input}\"]\n",
     );
     program(workspace.path(), "python3", "#!/bin/sh\nexit 1\n");
@@ -96,15 +96,15 @@ fn missing_dependency_is_found_by_probing() {
 fn invalid_command_is_refused_at_its_position() {
     let back_end = |more: &str| format!("[[backends]]\nname = \"p\"\nkind = \"command\"\n{more}\n");
     for (config, said) in [
-        (back_end(""), "needs a `recipe`, or `command` with `argv`"),
-        (back_end("recipe = \"espeak\""), "did you mean `espeak-ng`?"),
         (
-            back_end("command = { argv = [\"x\"] }"),
-            "`operations` must name it",
+            back_end(""),
+            "either `preset` or `command` with `argv` is required",
         ),
+        (back_end("preset = \"espeak\""), "did you mean `espeak-ng`?"),
+        (back_end("command = { argv = [\"x\"] }"), "set it in `operations`"),
         (
             back_end("operations = [\"embeddings\", \"chat_completions\"]\ncommand = { argv = [\"x\"] }"),
-            "`operations` must name it",
+            "set it in `operations`",
         ),
         (
             back_end("operations = [\"embeddings\"]\ncommand = { argv = [\"x\", \"{imput}\"] }"),
@@ -119,12 +119,12 @@ fn invalid_command_is_refused_at_its_position() {
             "unknown key `memory`",
         ),
         (
-            back_end("recipe = \"espeak-ng\"\ncommand = { set_env = { API_KEY = \"x\" } }"),
-            "a secret does not belong here",
+            back_end("preset = \"espeak-ng\"\ncommand = { set_env = { API_KEY = \"x\" } }"),
+            "secrets are not allowed here",
         ),
         (
-            String::from("[[backends]]\nname = \"o\"\nkind = \"openai\"\nrecipe = \"espeak-ng\"\n"),
-            "only a back-end of kind `command` has a `recipe`",
+            String::from("[[backends]]\nname = \"o\"\nkind = \"openai\"\npreset = \"espeak-ng\"\n"),
+            "`preset` is valid only for kind `command`",
         ),
     ] {
         let found = problems(&config);
@@ -196,7 +196,7 @@ fn encoder_is_pulled_listed_used_only_for_embeddings_and_removed() {
     if cfg!(feature = "local") {
         assert_eq!(rows[0]["available"], true, "{rows}");
         let why = rows[1]["reason"].as_str().expect("a reason");
-        assert!(why.contains("makes embeddings and nothing else"), "{why}");
+        assert!(why.contains("supports only embeddings"), "{why}");
     } else {
         assert!(
             rows[0]["reason"]

@@ -86,7 +86,7 @@ fn explain_lists_order_and_reasons_for_rejection() {
         let one = rejected.iter().find(|one| one["name"] == name).unwrap();
         String::from(one["reason"].as_str().unwrap())
     };
-    assert_eq!(reason("drained"), "takes no new work (weight 0)");
+    assert_eq!(reason("drained"), "out of service (weight 0)");
     assert!(
         reason("keyless").contains("COGN_TEST_NO_SUCH_VARIABLE"),
         "{rejected:?}"
@@ -157,7 +157,7 @@ fn run_follows_the_plan_and_traces_its_attempts() {
     assert_eq!(attempts[0]["outcome"], "failed");
     assert_eq!(attempts[0]["error"]["status"], 503);
     assert_eq!(attempts[0]["usage"], Value::Null);
-    assert_eq!(attempts[1]["outcome"], "won");
+    assert_eq!(attempts[1]["outcome"], "succeeded");
     assert_eq!(attempts[1]["role"], "failover");
     assert!(trace["route"]["seed"].is_u64());
 }
@@ -184,7 +184,7 @@ fn every_operation_can_be_planned() {
         text.contains("1. ears") && text.contains("without supports_timestamps"),
         "{text}"
     );
-    assert!(text.contains("talker  cannot do speech_to_text"), "{text}");
+    assert!(text.contains("talker  does not support speech_to_text"), "{text}");
     let mut strict = sound;
     strict["degradation"] = json!("strict");
     let path = request(&stage, &strict);

@@ -71,7 +71,7 @@ fn media_is_assigned_to_schema_field() {
     );
     assert_eq!(code_of(&transcribed), Some(0), "{transcribed:?}");
     for (arguments, said) in [
-        (["--audio", picture], "takes no audio; it takes text, image"),
+        (["--audio", picture], "accepts no audio; it accepts text, image"),
         (["--image", "no-such-file.png"], "no-such-file.png"),
         (["--image", "examples"], "is not a file"),
     ] {

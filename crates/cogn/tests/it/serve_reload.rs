@@ -29,7 +29,7 @@ async fn version(server: &Server, module: &str) -> Value {
 
 async fn refused(server: &Server) -> bool {
     let text = server.get("/metrics").send().await.unwrap().text().await.unwrap();
-    text.contains(r#"cogn_reloads_total{outcome="refused"}"#)
+    text.contains(r#"cogn_config_reloads_total{outcome="refused"}"#)
 }
 
 #[tokio::test]
@@ -302,7 +302,7 @@ fn log_is_structured_and_contains_no_secrets() {
     );
     let mut log = String::new();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
-    while !log.contains("not taken") {
+    while !log.contains("reload failed") {
         assert_ne!(lines.read_line(&mut log).unwrap(), 0, "{log}");
     }
     child.kill().unwrap();

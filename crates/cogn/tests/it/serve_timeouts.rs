@@ -20,7 +20,7 @@ async fn stalled_backend_ends_stream_with_its_code() {
     let silent = MockServer::with_responses(begun.pause(Duration::from_secs(600)));
     let stage = Stage::new();
     let config = stage.config(&format!(
-        "[timeouts]\nidle_ms = 200\n[routing]\nretry = {{share = 0.0, reserve = 0, same_max = 0}}\n\
+        "[timeouts]\nidle_ms = 200\n[routing]\nretry = {{budget_ratio = 0.0, budget_min = 0, same_backend_max = 0}}\n\
          [[backends]]\nname = \"silent\"\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"{}\"\n",
         silent.url("")
     ));

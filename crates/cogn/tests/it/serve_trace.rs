@@ -102,7 +102,7 @@ async fn trace_context_is_propagated_to_response_backend_and_collector() {
         })
         .collect();
     assert_eq!(outcomes.first(), Some(&(Some("down"), Some("failed"))));
-    assert_eq!(outcomes.last(), Some(&(Some("up"), Some("won"))));
+    assert_eq!(outcomes.last(), Some(&(Some("up"), Some("succeeded"))));
     // No prompt or answer text.
     for words in ["two words", "Größe", "Count the words"] {
         assert!(!body.contains(words), "{body}");

@@ -10,11 +10,11 @@ pub(crate) const RECIPES: &str = r#"
 [[backends]]
 name = "voice"
 kind = "command"
-recipe = "espeak-ng"
+preset = "espeak-ng"
 [[backends]]
 name = "ear"
 kind = "command"
-recipe = "pocketsphinx"
+preset = "pocketsphinx"
 "#;
 
 /// Voices by name: the requested model selects one of them.
@@ -22,17 +22,17 @@ const TRAINED: &str = r#"
 [[backends]]
 name = "machine"
 kind = "command"
-recipe = "espeak-ng"
+preset = "espeak-ng"
 model = "machine"
 [[backends]]
 name = "joe"
 kind = "command"
-recipe = "piper"
+preset = "piper"
 model = "joe"
 [[backends]]
 name = "whisper"
 kind = "command"
-recipe = "faster-whisper"
+preset = "faster-whisper"
 timeouts = { total_ms = 300000 }
 "#;
 

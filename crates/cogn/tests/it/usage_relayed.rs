@@ -43,8 +43,8 @@ impl Scene {
             &format!("operations = {ALL}\npriority = 1"),
         );
         let config = stage.config(&format!(
-            "{first}{second}[routing]\npolicy = \"priority\"\nretry = {{same_max = 0}}\n\
-             breaker = {{failures = 1000, failure_share = 1.0}}\n\
+            "{first}{second}[routing]\npolicy = \"priority\"\nretry = {{same_backend_max = 0}}\n\
+             breaker = {{failures = 1000, failure_ratio = 1.0}}\n\
              [traces]\nendpoint = \"http://{collector}/v1/traces\"\n"
         ));
         let server = stage.serve_with(&["--config", &config], &[]);
@@ -108,7 +108,7 @@ fn check(call: &[Value], operation: &str, run: &str, used: (Option<&str>, Option
     assert!(attribute(failed, "error.type").is_some());
     assert_eq!(failed["status"]["code"], 2);
     assert_eq!(attribute(failed, "gen_ai.usage.input_tokens"), None);
-    assert_eq!(attribute(won, "cogn.outcome"), Some("won"));
+    assert_eq!(attribute(won, "cogn.outcome"), Some("succeeded"));
     assert_eq!(attribute(won, "error.type"), None);
     assert_eq!(attribute(won, "gen_ai.usage.input_tokens"), used.0);
     assert_eq!(attribute(won, "gen_ai.usage.output_tokens"), used.1);

@@ -103,7 +103,7 @@ fn all_validates_every_module_that_is_not_hidden() {
     assert_eq!(ran.code(), 0, "{}", ran.stdout());
     assert_eq!(
         ran.stdout(),
-        "2 modules: no errors, no warnings (1 hidden module not looked at)\n"
+        "2 modules: no errors, no warnings (1 hidden module not checked)\n"
     );
     assert_eq!(workspace.run(&["validate", "--all", "-q"]).stdout(), "");
 }

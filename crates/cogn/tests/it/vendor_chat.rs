@@ -37,7 +37,8 @@ fn script() -> String {
 }
 
 /// Failures are intended here, so no back-end may be skipped because of them.
-const PATIENT: &str = "[routing]\nretry = {same_max = 0}\nbreaker = {failures = 1000, failure_share = 1.0}\n";
+const PATIENT: &str =
+    "[routing]\nretry = {same_backend_max = 0}\nbreaker = {failures = 1000, failure_ratio = 1.0}\n";
 
 fn configured(kind: &str, url: &str) -> String {
     format!(
@@ -205,7 +206,7 @@ async fn failover_before_the_first_output() {
     let good = scripted(Dialect::Anthropic, &script());
     let stage = Stage::new();
     let config = format!(
-        "[routing]\npolicy = \"priority\"\nretry = {{ same_max = 0 }}\n\
+        "[routing]\npolicy = \"priority\"\nretry = {{ same_backend_max = 0 }}\n\
          [[backends]]\nname = \"broken\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\npriority = 1\n{}",
         broken.url(""),
         configured("anthropic", &good.url(""))

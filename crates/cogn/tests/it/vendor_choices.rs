@@ -9,7 +9,7 @@ use crate::harness::{Server, Stage};
 use crate::vendor_client::{ask, body_of, error_of, question, read};
 
 const CHAT: Dialect = Dialect::OpenaiChat;
-const SAID: &str = "/n: 3 answers were asked for, and one is given";
+const SAID: &str = "/n: 3 choices requested, one returned";
 
 fn serve(stage: &Stage, kind: &str, url: &str) -> Server {
     let config = stage.config(&format!(
@@ -89,7 +89,7 @@ async fn several_choices_are_refused_for_modules_and_schemas() {
         assert_eq!(response.status(), 400);
         let (kind, why) = error_of(CHAT, &body_of(response).await);
         assert_eq!(kind, "invalid_request_error");
-        assert_eq!(why, "`n` is 3: a module gives one answer");
+        assert_eq!(why, "`n` is 3: a module returns one answer");
     }
     let mut asked = several("any");
     asked["cogn"] = json!({"validate": "check"});
@@ -97,5 +97,5 @@ async fn several_choices_are_refused_for_modules_and_schemas() {
     let response = ask(&server, CHAT, &asked).await;
     assert_eq!(response.status(), 400);
     let (_, why) = error_of(CHAT, &body_of(response).await);
-    assert_eq!(why, "`n` is 3: one answer is held to a schema");
+    assert_eq!(why, "`n` is 3: schema validation supports one answer");
 }

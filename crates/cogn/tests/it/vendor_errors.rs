@@ -282,7 +282,7 @@ async fn backend_errors_map_to_client_status_and_kind() {
         });
         let stage = Stage::new();
         let config = stage.config(&format!(
-            "[routing]\nretry = {{ same_max = 0 }}\nbreaker = {{ failures = 1000, failure_share = 1.0, open_ms = 1, open_max_ms = 1 }}\n[[backends]]\nname = \"b\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n",
+            "[routing]\nretry = {{ same_backend_max = 0 }}\nbreaker = {{ failures = 1000, failure_ratio = 1.0, open_ms = 1, open_max_ms = 1 }}\n[[backends]]\nname = \"b\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n",
             upstream.url("")
         ));
         let server = stage.serve_with(&["--config", &config], &[]);

@@ -48,8 +48,8 @@ fn configured(kind: &str, dying: &str, llama: &str, features: &str) -> String {
         "[[backends]]\nname = \"dying\"\nkind = \"{kind}\"\nbase_url = \"{dying}\"\npriority = 2\n\
          [[backends]]\nname = \"llama\"\nkind = \"{kind}\"\nbase_url = \"{llama}\"\npriority = 1\n\
          features = [{features}]\n\
-         [routing]\npolicy = \"priority\"\nretry = {{same_max = 0}}\n\
-         breaker = {{failures = 1000, failure_share = 1.0}}\n"
+         [routing]\npolicy = \"priority\"\nretry = {{same_backend_max = 0}}\n\
+         breaker = {{failures = 1000, failure_ratio = 1.0}}\n"
     )
 }
 

@@ -165,11 +165,11 @@ async fn media_without_a_matching_field_is_refused_with_available_fields() {
         let why = refused("comparer", &[picture(dialect)]).await;
         assert!(why.contains("image_before, image_after"), "{dialect}: {why}");
         let why = refused("comparer", &[document(dialect)]).await;
-        assert!(why.contains("takes no document"), "{dialect}: {why}");
+        assert!(why.contains("accepts no document"), "{dialect}: {why}");
         let why = refused("looker", &[document(dialect), document(dialect)]).await;
-        assert!(why.contains("`paper` takes one item"), "{dialect}: {why}");
+        assert!(why.contains("`paper` accepts one item"), "{dialect}: {why}");
         let why = refused("counter", &[words(dialect, "x"), picture(dialect)]).await;
-        assert!(why.contains("takes no image"), "{dialect}: {why}");
+        assert!(why.contains("accepts no image"), "{dialect}: {why}");
         // A JSON text with explicit fields is still used as the input.
         let named = json!({"type": "base64", "media_type": "image/png", "data": base64(PICTURE)});
         let text = json!({"image_before": named, "image_after": named}).to_string();

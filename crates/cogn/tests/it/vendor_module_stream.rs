@@ -59,7 +59,7 @@ fn pair(stage: &Stage, first: &Value, second: &Value, more: &str) -> Server {
         String::from(script.strip_prefix("scripted:").unwrap())
     };
     let config = stage.config(&format!(
-        "[routing]\npolicy = \"priority\"\nretry = {{same_max = 0}}\n\
+        "[routing]\npolicy = \"priority\"\nretry = {{same_backend_max = 0}}\n\
          [[backends]]\nname = \"first\"\nkind = \"scripted\"\nscript = {:?}\npriority = 1\n\
          [[backends]]\nname = \"second\"\nkind = \"scripted\"\nscript = {:?}\n{more}",
         file("first", first),
@@ -159,7 +159,7 @@ async fn restarted_answer_continues_or_ends_in_an_error() {
             data().to_string().starts_with(&shown) && !shown.is_empty(),
             "{shown}"
         );
-        assert!(error.contains("begun anew"), "{error}");
+        assert!(error.contains("restarted answer"), "{error}");
     }
 }
 

@@ -58,7 +58,7 @@ async fn non_matching_answer_is_reasked() {
 }
 
 #[tokio::test]
-async fn text_around_json_is_removed_and_reported() {
+async fn json_extracted_is_removed_and_reported() {
     let stage = Stage::new();
     let script = json!([{"reply": "Here you are:\n```json\n{\"n\": 3}\n```"}]);
     let server = stage.serve(&[&stage.script("chatty", &script)]);
@@ -70,14 +70,14 @@ async fn text_around_json_is_removed_and_reported() {
     assert_eq!(value["choices"][0]["message"]["content"], "{\"n\": 3}", "{value}");
     assert_eq!(
         value["cogn"],
-        json!({"validated": true, "repairs": ["text_around_json"]})
+        json!({"validated": true, "repairs": ["json_extracted"]})
     );
     let text = ask(&server, Dialect::OpenaiChat, "repair", true)
         .send()
         .await
         .unwrap();
     let text = text.text().await.unwrap();
-    assert!(is_ended(&text) && text.contains("text_around_json"), "{text}");
+    assert!(is_ended(&text) && text.contains("json_extracted"), "{text}");
 }
 
 #[tokio::test]

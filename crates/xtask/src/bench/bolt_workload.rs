@@ -26,7 +26,7 @@ fn serve(bench: &Bench<'_>) -> Result<()> {
     let server = folder.serve(bench.cogn)?;
     for connections in ["32", "1"] {
         let how = ["--seconds", SECONDS, "--connections", connections];
-        for mode in ["call", "execute", "resume"] {
+        for mode in ["unary", "execute", "resume"] {
             bench.load(&server, EXECUTE, &[&["--mode", mode], &how[..]].concat())?;
         }
         for question in [WHOLE_CHAT, CHAT_STREAM] {

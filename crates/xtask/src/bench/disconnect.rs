@@ -73,7 +73,7 @@ fn rows(bench: &Bench<'_>) -> Result<Vec<Row>> {
         };
         let folder = Folder::with(&configuration)?;
         let server = folder.serve(bench.cogn)?;
-        let leave = ["--mode", "leave", "--endpoint", endpoint, "--model", model];
+        let leave = ["--mode", "disconnect", "--endpoint", endpoint, "--model", model];
         let more = ["--upstream", upstream, "--seconds", "2"];
         // Only endpoints of vendors' clients get a vendor's key.
         let key: &[&str] = match path.starts_with("/v1/modules") || ["/v1/canonical", "/mcp"].contains(&path)
@@ -97,9 +97,9 @@ fn kept(bench: &Bench<'_>, configuration: &str) -> Result<Row> {
     let server = folder.serve(bench.cogn)?;
     let leave = [
         "--mode",
-        "leave",
+        "disconnect",
         "--endpoint",
-        "module-kept",
+        "module-resumable",
         "--model",
         STEADY_MODEL,
     ];
@@ -107,6 +107,6 @@ fn kept(bench: &Bench<'_>, configuration: &str) -> Result<Row> {
     let path = "/v1/modules/measured/execute";
     let figures = bench.load(&server, path, &[&leave[..], &more].concat())?;
     let beyond = number(&figures, "/whole_us/max")? - GRACE;
-    let name = "module-kept: upstream cancellation after the grace period, maximum";
+    let name = "module-resumable: upstream cancellation after the grace period, maximum";
     Ok(bound(name, beyond, "us", BOUND))
 }

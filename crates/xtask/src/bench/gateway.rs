@@ -59,7 +59,7 @@ impl Bench<'_> {
         let server = folder.serve(self.cogn)?;
         let idle_kb = resident_kb(server.pid())?;
         let execute = ["--mode", "execute"];
-        let call = ["--mode", "call"];
+        let call = ["--mode", "unary"];
         let many = ["--connections", "32"];
 
         let busy_call = [&call[..], &many].concat();

@@ -1,6 +1,6 @@
 //! Rules for source files: a header, a maximum length, and a descriptive name.
 
-use super::git_files;
+use crate::git_files;
 
 const LINES_MAX: usize = 500;
 

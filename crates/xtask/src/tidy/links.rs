@@ -1,7 +1,7 @@
 //! Links between pages resolve to a file of the repository and, if they have a fragment, to a heading in it.
 //! External URLs are not fetched.
 
-use super::git_files;
+use crate::git_files;
 use crate::shell::root;
 
 /// Pages that are copied unchanged from other sources.

@@ -2,8 +2,10 @@
 //! lists them, and the list may only shrink.
 
 mod files;
-mod git_files;
 mod layers;
 mod licences;
 mod links;
+mod messages;
 mod snapshots;
+mod type_names;
+mod words;

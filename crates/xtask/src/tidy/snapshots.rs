@@ -1,7 +1,7 @@
 //! Snapshots without a test give false confidence. Insta names the file after the test's module and function,
 //! and writes the source file into it.
 
-use super::git_files;
+use crate::git_files;
 
 #[test]
 fn every_snapshot_belongs_to_a_source_file() {

@@ -10,12 +10,12 @@ const CONFIG: &str = r#"
 [[backends]]
 name = "voice"
 kind = "command"
-recipe = "espeak-ng"
+preset = "espeak-ng"
 
 [[backends]]
 name = "ear"
 kind = "command"
-recipe = "pocketsphinx"
+preset = "pocketsphinx"
 
 [[backends]]
 name = "vectors"

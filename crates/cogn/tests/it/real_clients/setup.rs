@@ -100,8 +100,8 @@ fn fleet(scripts: &[MockServer; 2]) -> String {
     format!(
         r#"[routing]
 policy = "priority"
-retry = {{ same_max = 0 }}
-breaker = {{ failures = 1000, failure_share = 1.0 }}
+retry = {{ same_backend_max = 0 }}
+breaker = {{ failures = 1000, failure_ratio = 1.0 }}
 
 [[backends]]
 name = "llama"

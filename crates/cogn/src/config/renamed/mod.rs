@@ -1,6 +1,9 @@
 //! Configuration keys that have a new name. For one version the old name is read as the new one, with a warning.
 //! Keys are renamed in each layer before the layers are merged, so no other code knows the old names.
 
+#[cfg(test)]
+mod tests;
+
 use serde_json::Value;
 
 use super::layer::{Layer, Origin};

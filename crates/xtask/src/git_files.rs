@@ -8,7 +8,7 @@ use crate::shell::{capture, root};
 
 /// Paths relative to the root, with `/`. Outside a git checkout (in a source archive) this panics instead of
 /// passing on an empty list.
-pub(super) fn files() -> Vec<String> {
+pub(crate) fn files() -> Vec<String> {
     let mut git = Command::new("git");
     git.current_dir(root())
         .args(["ls-files", "--cached", "--others", "--exclude-standard"]);
@@ -22,18 +22,32 @@ pub(super) fn files() -> Vec<String> {
     files
 }
 
-pub(super) fn ending(suffix: &str) -> Vec<String> {
+pub(crate) fn ending(suffix: &str) -> Vec<String> {
     files()
         .into_iter()
         .filter(|path| path.ends_with(suffix))
         .collect()
 }
 
-pub(super) fn read(path: &str) -> String {
+/// Rust sources of the crates, in the order of their paths, without tests and repository rules.
+pub(crate) fn sources() -> Vec<String> {
+    let mut sources = ending(".rs");
+    sources.retain(|path| {
+        path.starts_with("crates/")
+            && path.contains("/src/")
+            && !path.ends_with("/tests.rs")
+            && !path.contains("/tests/")
+            && !path.starts_with("crates/xtask/src/tidy/")
+    });
+    sources.sort();
+    sources
+}
+
+pub(crate) fn read(path: &str) -> String {
     String::from_utf8_lossy(&fs::read(root().join(path)).expect("a listed file can be read")).into_owned()
 }
 
-pub(super) fn size(path: impl AsRef<Path>) -> u64 {
+pub(crate) fn size(path: impl AsRef<Path>) -> u64 {
     fs::metadata(root().join(path))
         .expect("a listed file has a size")
         .len()
