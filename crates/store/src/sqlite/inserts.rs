@@ -14,7 +14,7 @@ pub(super) struct InsertRuns<'c>(CachedStatement<'c>);
 
 impl<'c> InsertRuns<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self, JournalError> {
-        prepare(connection, include_str!("query/enter_run.sql")).map(Self)
+        prepare(connection, include_str!("query/insert_spooled_run.sql")).map(Self)
     }
 
     /// Inserts a run in its current state. Returns whether it was new.

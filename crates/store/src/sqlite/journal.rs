@@ -102,7 +102,7 @@ impl SqliteJournal {
         let Ok(seq) = i64::try_from(seq) else {
             return Ok(None);
         };
-        let row = sqlx::query(include_str!("query/locate_event.sql"))
+        let row = sqlx::query(include_str!("query/find_chunk.sql"))
             .bind(tenant.as_str())
             .bind(run.to_string())
             .bind(seq)
@@ -253,7 +253,7 @@ impl Journal for SqliteJournal {
         client: &str,
         once: &IdempotencyClaim,
     ) -> Result<Option<IdempotencyMatch>, JournalError> {
-        let row = sqlx::query(include_str!("query/find_once.sql"))
+        let row = sqlx::query(include_str!("query/find_by_idempotency_key.sql"))
             .bind(tenant.as_str())
             .bind(client)
             .bind(&once.key)

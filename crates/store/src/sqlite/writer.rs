@@ -277,11 +277,11 @@ fn claim_idempotency_key(
 ) -> Result<(), JournalError> {
     let since_ms = to_i64(once.since_ms)?;
     connection
-        .prepare_cached(include_str!("query/release_once.sql"))
+        .prepare_cached(include_str!("query/release_idempotency_key.sql"))
         .and_then(|mut statement| statement.execute(params![tenant.as_str(), client, once.key, since_ms]))
         .map_err(failed)?;
     let holder = connection
-        .prepare_cached(include_str!("query/find_once.sql"))
+        .prepare_cached(include_str!("query/find_by_idempotency_key.sql"))
         .and_then(|mut statement| {
             let found = statement.query_row(params![tenant.as_str(), client, once.key, since_ms], |row| {
                 Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
@@ -310,7 +310,7 @@ fn append(
     let (from, count) = (to_i64(after)?, to_i64(events.len() as u64)?);
     let moved = match end {
         None => connection
-            .prepare_cached(include_str!("query/advance_run.sql"))
+            .prepare_cached(include_str!("query/update_last_offset.sql"))
             .and_then(|mut statement| statement.execute(params![tenant, id, from, count])),
         Some(end) => {
             let at_ms = to_i64(end.finish.at_ms)?;
@@ -357,7 +357,7 @@ fn discard_run(connection: &Connection, write: &WriteOp) {
     if let WriteOp::Create { tenant, run } = write {
         // A run that cannot be deleted is found unfinished by the next server and closed there.
         connection
-            .prepare_cached(include_str!("query/forget_run.sql"))
+            .prepare_cached(include_str!("query/delete_run.sql"))
             .and_then(|mut statement| statement.execute(params![tenant.as_str(), String::from(run.id)]))
             .ok();
     }
