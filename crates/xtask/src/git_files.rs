@@ -1,6 +1,7 @@
 //! The files of the repository according to git: tracked, or new and not ignored.
 
 use std::fs;
+#[cfg(test)]
 use std::path::Path;
 use std::process::Command;
 
@@ -47,6 +48,7 @@ pub(crate) fn read(path: &str) -> String {
     String::from_utf8_lossy(&fs::read(root().join(path)).expect("a listed file can be read")).into_owned()
 }
 
+#[cfg(test)]
 pub(crate) fn size(path: impl AsRef<Path>) -> u64 {
     fs::metadata(root().join(path))
         .expect("a listed file has a size")

@@ -2,7 +2,6 @@
 //! wording in one place and an operator finds where a message comes from.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::{Context, Result};
@@ -60,14 +59,14 @@ fn section(page: &mut String, name: &str, rows: &BTreeSet<(Use, String, String)>
                 Use::Help => "help texts",
                 Use::Text => "other texts",
             };
-            let _ = write!(page, "\n## {name}: {title}\n\n");
+            page.push_str(&format!("\n## {name}: {title}\n\n"));
             last = Some(*used);
         }
         let file = path
             .strip_prefix("crates/")
             .and_then(|path| path.split_once("/src/"))
             .map_or(path.as_str(), |(_, file)| file);
-        let _ = writeln!(page, "- {} ({file})", code_span(text));
+        page.push_str(&format!("- {} ({file})\n", code_span(text)));
     }
 }
 

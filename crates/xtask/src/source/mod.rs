@@ -41,6 +41,7 @@ pub(crate) fn messages(source: &str) -> Result<Vec<SourceText>> {
 }
 
 /// The names of the types that a file defines, associated types left out.
+#[cfg(test)]
 pub(crate) fn type_names(source: &str) -> Result<Vec<String>> {
     let mut reader = Reader {
         help: false,

@@ -1,6 +1,7 @@
 //! Repository rules as tests: allowed dependencies, and what every file must have. A rule with exceptions
 //! lists them, and the list may only shrink.
 
+mod architecture;
 mod files;
 mod layers;
 mod licences;
