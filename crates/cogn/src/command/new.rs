@@ -376,7 +376,7 @@ mod tests {
         assert!(error.to_string().contains("end of input"));
         output.clear();
         let error = new(Some("Bad")).ask(&mut "".as_bytes(), &mut output).unwrap_err();
-        assert!(error.to_string().contains("cannot be called"), "{error}");
+        assert!(error.to_string().contains("invalid module name `Bad`"), "{error}");
         assert!(output.is_empty());
     }
 }

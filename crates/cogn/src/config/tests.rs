@@ -57,7 +57,7 @@ argv = ["./speak", "{script}", "--voice={voice}", "--speed={speed}", "-f", "{for
 script = "print()"
 input = "text"
 reply = "bytes"
-pointer = ""
+json_pointer = ""
 voice = "en"
 voices = { nova = "en+f3" }
 language = "en"

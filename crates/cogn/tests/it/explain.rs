@@ -81,7 +81,7 @@ fn pages_agree_with_registries() {
 fn every_page_has_cause_example_and_fix() {
     for code in Code::all().map(Code::as_str).chain(Rule::all().map(Rule::code)) {
         let text = page(code);
-        let parts: Vec<_> = ["## What happened\n\n", "## Example\n\n", "## How to mend it\n\n"]
+        let parts: Vec<_> = ["## What happened\n\n", "## Example\n\n", "## How to fix it\n\n"]
             .iter()
             .map(|heading| {
                 text.find(heading)

@@ -112,7 +112,7 @@ fn peak_with(bytes: usize) -> usize {
     let mut child = place.start();
     process.set(child.id()).unwrap();
     child.wait().unwrap();
-    assert_eq!(upstream.received().len(), 2, "it was asked again");
+    assert_eq!(upstream.received().len(), 2, "the request was sent again");
     let peak = *peak.lock().unwrap();
     assert!(peak > 0, "no memory sample was taken");
     peak

@@ -155,7 +155,7 @@ fn wrong_digest_leaves_no_files() {
     );
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        stderr(&output).contains("should be 2a0d1ed3"),
+        stderr(&output).contains("expected 2a0d1ed3"),
         "{}",
         stderr(&output)
     );
@@ -171,7 +171,11 @@ fn non_gguf_file_is_refused() {
     let url = format!("http://{}/tiny.gguf", server.address);
     let output = cogn(folder.path(), &["models", "pull", &url]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("no GGUF file"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("is not a GGUF file"),
+        "{}",
+        stderr(&output)
+    );
     assert!(
         !folder
             .path()

@@ -108,7 +108,7 @@ fn invalid_command_is_refused_at_its_position() {
         ),
         (
             back_end("operations = [\"embeddings\"]\ncommand = { argv = [\"x\", \"{imput}\"] }"),
-            "`{imput}` in an argument names nothing",
+            "`{imput}` in an argument is not a known placeholder",
         ),
         (
             back_end("operations = [\"text_to_speech\"]\ncommand = { argv = [\"x\", \"-v\", \"{voice}\"] }"),

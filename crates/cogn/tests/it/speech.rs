@@ -274,7 +274,7 @@ async fn unsupported_requests_are_reported() {
     let sound = spoken.bytes().await.expect("sound");
     let (status, refused) = hear(&server, &sound, &[("model", "whisper-1"), ("language", "de")]).await;
     assert!(status >= 400, "{refused}");
-    assert!(refused.contains("understands en"), "{refused}");
+    assert!(refused.contains("supports en"), "{refused}");
 }
 
 #[cfg(feature = "local")]

@@ -69,7 +69,7 @@ async fn every_client_gets_tool_calls_from_backend_without_tools() {
 
                 let text = ask_for("hi").await.text().await.unwrap();
                 assert!(
-                    text.contains("/payload/tools: the back-end calls no tools"),
+                    text.contains("/payload/tools: the back-end does not support tools"),
                     "{kind} {caller} {streams}: {text}"
                 );
             }
@@ -223,7 +223,7 @@ async fn emulation_is_refused_in_strict_mode() {
         let refused = ask(&server, caller, &body).await;
         assert_eq!(refused.status(), 400, "{caller}");
         let (_, message) = error_of(caller, &body_of(refused).await);
-        assert!(message.contains("no back-end can do"), "{caller}: {message}");
+        assert!(message.contains("no back-end supports"), "{caller}: {message}");
         body["cogn"] = json!({"degradation": "strictly"});
         assert_eq!(ask(&server, caller, &body).await.status(), 400, "{caller}");
     }

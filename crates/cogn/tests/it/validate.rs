@@ -87,7 +87,7 @@ fn exit_codes_distinguish_valid_invalid_and_usage_error() {
     assert_eq!(workspace.run_in("good", &["validate"]).code(), 0);
     let ran = workspace.run(&["validate"]);
     assert_eq!(ran.code(), 2);
-    assert!(ran.stderr().contains("hint: name a module"), "{}", ran.stderr());
+    assert!(ran.stderr().contains("hint: give a module"), "{}", ran.stderr());
     let ran = workspace.run(&["validate", "--all"]);
     assert_eq!((ran.code(), ran.stdout().as_str()), (2, ""));
     assert!(ran.stderr().contains("cognitive/modules"), "{}", ran.stderr());

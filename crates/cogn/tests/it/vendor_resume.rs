@@ -78,7 +78,7 @@ async fn stream_resumes_after_any_event() {
     assert_eq!(
         upstream.received().len(),
         DIALECTS.len(),
-        "nobody was asked twice"
+        "each request was sent once"
     );
 }
 

@@ -89,7 +89,7 @@ async def progress(client):
     expect(not result.is_error, result)
     values = [step for step, _ in steps]
     expect(len(values) >= 2 and values == sorted(set(values)), steps)
-    expect(any("written" in (message or "") for _, message in steps), steps)
+    expect(any("streaming" in (message or "") for _, message in steps), steps)
 
 
 async def at_the_same_time(client):

@@ -122,7 +122,7 @@ impl InstanceHealth {
             | ErrorKind::InvalidResponse
             | ErrorKind::NotEnabled => inner.breaker.fail(false, now_ms, &settings.breaker),
             ErrorKind::NoCandidate | ErrorKind::Cancelled | ErrorKind::Internal => {
-                inner.breaker.release_probe()
+                inner.breaker.release_probe();
             }
         }
         self.publish_ready(&inner);

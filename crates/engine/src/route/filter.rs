@@ -34,7 +34,7 @@ impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unavailable(reason) => write!(f, "unavailable: {reason}"),
-            Self::Drained => f.write_str("drained (weight 0)"),
+            Self::Drained => f.write_str("out of service (weight 0)"),
             Self::Operation(operation) => write!(f, "does not support {}", operation.as_str()),
             Self::Feature(feature) => write!(f, "lacks {feature}"),
             Self::Transport(transport) => write!(f, "cannot be reached over {transport}"),

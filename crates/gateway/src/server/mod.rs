@@ -174,7 +174,7 @@ impl Server {
                 let handshake = tokio::time::timeout(limits::HANDSHAKE, acceptor.accept(stream));
                 match handshake.await {
                     Ok(Ok(stream)) => {
-                        let protocol = protocols.from_alpn(stream.get_ref().1.alpn_protocol());
+                        let protocol = protocols.negotiated(stream.get_ref().1.alpn_protocol());
                         let stream = StallTimeoutIo::new(stream, stall, opening);
                         serve_connection(protocol, router, stream, engine, peer, leave).await;
                     }

@@ -52,7 +52,7 @@ impl Protocols {
     }
 
     /// The version negotiated by ALPN.
-    pub(super) fn from_alpn(&self, agreed: Option<&[u8]>) -> Protocol {
+    pub(super) fn negotiated(&self, agreed: Option<&[u8]>) -> Protocol {
         match agreed {
             Some(b"http/1.1") => Protocol::Http1(self.first.clone()),
             _ => Protocol::Auto(self.any.clone()),

@@ -41,7 +41,7 @@ impl Media {
                     StoredRef::Id(id) => put("uri", json!(id.uri())),
                     StoredRef::Handle(handle) => put("uri", json!(handle.id().uri())),
                     StoredRef::Foreign { dialect, text } if *dialect == URI_DIALECT => {
-                        put("uri", json!(text))
+                        put("uri", json!(text));
                     }
                     StoredRef::Foreign { dialect, text } => {
                         put("alias", json!({"dialect": dialect, "id": text}));

@@ -45,15 +45,15 @@ impl Default for GuardedFetch {
 }
 
 impl GuardedFetch {
-    /// `inside` are hosts of the private network, as `host:port`, that the operator allows callers to reach.
+    /// `private_hosts` are hosts of the private network, as `host:port`, that the operator allows callers to reach.
     /// All other addresses that are not public are refused.
-    pub fn new(inside: Vec<String>) -> Self {
+    pub fn new(private_hosts: Vec<String>) -> Self {
         Self {
             resolver: Arc::new(SystemResolver),
             may_reach: is_public,
             doors: AllowedEndpoints {
                 ports: PORTS.to_vec(),
-                inside,
+                private_hosts,
             },
         }
     }

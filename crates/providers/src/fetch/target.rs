@@ -39,16 +39,18 @@ pub(super) struct FetchTarget {
 pub(super) struct AllowedEndpoints {
     pub(super) ports: Vec<u16>,
     /// `host:port` in the private network.
-    pub(super) inside: Vec<String>,
+    pub(super) private_hosts: Vec<String>,
 }
 
 impl AllowedEndpoints {
-    fn inside(&self, host: &HostKind, port: u16) -> bool {
+    fn is_listed(&self, host: &HostKind, port: u16) -> bool {
         let asked = match host {
             HostKind::Name(name) => format!("{name}:{port}"),
             HostKind::Address(address) => SocketAddr::new(*address, port).to_string(),
         };
-        self.inside.iter().any(|open| open.eq_ignore_ascii_case(&asked))
+        self.private_hosts
+            .iter()
+            .any(|open| open.eq_ignore_ascii_case(&asked))
     }
 }
 
@@ -120,7 +122,7 @@ impl FetchTarget {
             HostKind::Name(name) => name.clone(),
             HostKind::Address(address) => address.to_string(),
         };
-        let inside = doors.inside(&host, port);
+        let inside = doors.is_listed(&host, port);
         if !inside {
             if !doors.ports.contains(&port) {
                 return Err(blocked("the port is not a web port"));

@@ -19,7 +19,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
         match message_encode::encode_plain(message) {
             Some(plain) => messages.push(plain),
             None => {
-                message_encode::encode(message, &format!("/payload/messages/{at}"), &mut messages, ledger)?
+                message_encode::encode(message, &format!("/payload/messages/{at}"), &mut messages, ledger)?;
             }
         }
     }

@@ -50,7 +50,7 @@ impl EncodeEvent for StreamEncoder {
                 );
             }
             Event::VendorSpecific { dialect, data, .. } if dialect == OWN.as_str() => {
-                write_sse(out, "", data)
+                write_sse(out, "", data);
             }
             Event::VendorSpecific { dialect, .. } => {
                 ledger.dropped(format!("/events/{dialect}"), format!("not supported by {OWN}"));

@@ -109,7 +109,10 @@ fn kit_is_written_without_overwriting_files() {
     fs::write(target.join("script.yaml"), "mine").unwrap();
     let (code, _, stderr) = conformance(&["--emit-modules", target.to_str().unwrap()]);
     assert_eq!(code, Some(2));
-    assert!(stderr.contains("another file"), "{stderr}");
+    assert!(
+        stderr.contains("already exists with different content"),
+        "{stderr}"
+    );
     assert_eq!(fs::read_to_string(target.join("script.yaml")).unwrap(), "mine");
 }
 

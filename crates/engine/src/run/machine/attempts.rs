@@ -84,7 +84,7 @@ impl RunMachine {
                 block: Block::ToolCall { name, .. },
                 ..
             } if !self.plan.module.manifest.tools.permits(&name) => {
-                self.finish_tool_denied(&name, now_ms, out)
+                self.finish_tool_denied(&name, now_ms, out);
             }
             Event::Started { .. }
             | Event::BlockStart { .. }

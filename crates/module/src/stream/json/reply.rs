@@ -98,7 +98,7 @@ impl ReplyReader {
                     return;
                 }
                 CandidateOutcome::Open | CandidateOutcome::Rejected => {
-                    text = text.get(1..).unwrap_or_default()
+                    text = text.get(1..).unwrap_or_default();
                 }
             }
         }

@@ -122,7 +122,7 @@ fn fetcher(resolver: Arc<Names>, ports: &[u16]) -> GuardedFetch {
 fn doors(ports: &[u16]) -> AllowedEndpoints {
     AllowedEndpoints {
         ports: [PORTS, ports].concat(),
-        inside: Vec::new(),
+        private_hosts: Vec::new(),
     }
 }
 
@@ -162,8 +162,8 @@ async fn corpus_is_unreachable() {
 
 #[tokio::test]
 async fn redirects_to_private_addresses_are_refused() {
-    let inside = Server::start(IpAddr::V4(Ipv4Addr::LOCALHOST), |_| ok("image/png", b"secret")).await;
-    let port = inside.port;
+    let private_hosts = Server::start(IpAddr::V4(Ipv4Addr::LOCALHOST), |_| ok("image/png", b"secret")).await;
+    let port = private_hosts.port;
     let spellings: Vec<String> = HOSTS
         .iter()
         .map(|host| format!("http://{host}:{port}/"))
@@ -190,7 +190,7 @@ async fn redirects_to_private_addresses_are_refused() {
         let error = fetch(&guard, &url).await.unwrap_err();
         assert_eq!(error.reason(), "blocked_address", "{host}: {error}");
     }
-    assert_eq!(inside.visits(), 0);
+    assert_eq!(private_hosts.visits(), 0);
     assert!(outside.visits() > count);
     let url = format!("http://cdn.example.com:{}/99/0", outside.port);
     assert_eq!(
@@ -201,7 +201,7 @@ async fn redirects_to_private_addresses_are_refused() {
 
 #[tokio::test]
 async fn names_of_private_addresses_are_refused() {
-    let inside = Server::start(IpAddr::V4(Ipv4Addr::LOCALHOST), |_| ok("image/png", b"secret")).await;
+    let private_hosts = Server::start(IpAddr::V4(Ipv4Addr::LOCALHOST), |_| ok("image/png", b"secret")).await;
     let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let out = IpAddr::V4(OUTSIDE);
     let names = Names::new(&[
@@ -211,10 +211,10 @@ async fn names_of_private_addresses_are_refused() {
         ("nat64.example.com", &[&["64:ff9b::127.0.0.1".parse().unwrap()]]),
         ("cloud.example.com", &[&["169.254.169.254".parse().unwrap()]]),
     ]);
-    let guard = fetcher(names, &[inside.port]);
+    let guard = fetcher(names, &[private_hosts.port]);
     for name in ["rebind", "mixed", "mapped", "nat64", "cloud"] {
         for spelling in ["", ".", "/../", "/?x=http://good.example.com"] {
-            let url = format!("http://{name}.example.com:{}/", inside.port);
+            let url = format!("http://{name}.example.com:{}/", private_hosts.port);
             let url = if spelling == "." {
                 url.replace(".com:", ".com.:")
             } else {
@@ -227,7 +227,7 @@ async fn names_of_private_addresses_are_refused() {
             );
         }
     }
-    assert_eq!(inside.visits(), 0);
+    assert_eq!(private_hosts.visits(), 0);
 }
 
 /// A rebinding resolver, whose second result is private, is queried once, and the connection uses its first
@@ -235,7 +235,7 @@ async fn names_of_private_addresses_are_refused() {
 #[tokio::test]
 async fn name_is_resolved_once_and_pinned() {
     let outside = Server::start(IpAddr::V4(OUTSIDE), |_| ok("image/png", b"public")).await;
-    let inside = Server::on(
+    let private_hosts = Server::on(
         TcpListener::bind((Ipv4Addr::LOCALHOST, outside.port))
             .await
             .unwrap(),
@@ -251,7 +251,7 @@ async fn name_is_resolved_once_and_pinned() {
     assert_eq!(names.asked.load(Ordering::SeqCst), 1);
     // The second query returns a private address, which is refused.
     assert_eq!(fetch(&guard, &url).await.unwrap_err().reason(), "blocked_address");
-    assert_eq!((outside.visits(), inside.visits()), (1, 0));
+    assert_eq!((outside.visits(), private_hosts.visits()), (1, 0));
 }
 
 #[tokio::test]
@@ -323,15 +323,15 @@ async fn only_allow_listed_hosts_are_fetched() {
 /// The default configuration cannot reach private networks.
 #[tokio::test]
 async fn default_guard_refuses_private_addresses() {
-    let inside = Server::start(IpAddr::V4(OUTSIDE), |_| ok("image/png", b"secret")).await;
+    let private_hosts = Server::start(IpAddr::V4(OUTSIDE), |_| ok("image/png", b"secret")).await;
     let guard = GuardedFetch::default();
-    let url = format!("http://127.0.0.2:{}/", inside.port);
+    let url = format!("http://127.0.0.2:{}/", private_hosts.port);
     assert_eq!(fetch(&guard, &url).await.unwrap_err().reason(), "blocked_address");
     assert_eq!(
         fetch(&guard, "http://127.0.0.2/").await.unwrap_err().reason(),
         "blocked_address"
     );
-    assert_eq!(inside.visits(), 0);
+    assert_eq!(private_hosts.visits(), 0);
 }
 
 /// An endpoint that the operator allows is reachable: this host and port only.
