@@ -1,6 +1,8 @@
 //! Conformance cases of the archive port: listing, review, usage and pruning of runs. Each case gets an empty
 //! journal.
 
+mod retention;
+
 use std::sync::Arc;
 
 use engine::Tenant;
@@ -22,16 +24,16 @@ where
 {
     runs_are_listed_newest_first_page_by_page(empty().await).await;
     runs_are_found_by_their_state(empty().await).await;
-    the_first_word_on_a_run_stands(empty().await).await;
+    the_first_review_decision_is_final(empty().await).await;
     every_run_is_accounted_for_exactly_once(empty().await).await;
-    what_is_booked_counts_once_and_is_seen_at_once(empty().await).await;
-    what_is_noted_is_booked_when_it_is_committed(empty().await).await;
-    a_booked_run_may_say_something(empty().await).await;
+    recorded_runs_count_once_and_are_visible_at_once(empty().await).await;
+    buffered_records_are_written_by_flush(empty().await).await;
+    a_recorded_run_may_have_one_event(empty().await).await;
     usage_adds_up_and_unknown_stays_unknown(empty().await).await;
     usage_is_cut_by_time_and_tenant(empty().await).await;
-    old_runs_go_and_their_usage_stays(empty().await).await;
-    what_is_unfinished_awaited_or_named_never_goes(empty().await).await;
-    too_much_makes_the_oldest_go(empty().await).await;
+    retention::old_runs_are_deleted_and_their_usage_is_kept(empty().await).await;
+    retention::running_reviewed_and_idempotent_runs_are_kept(empty().await).await;
+    retention::the_oldest_runs_are_deleted_above_the_size_limit(empty().await).await;
 }
 
 async fn runs_are_listed_newest_first_page_by_page((journal, archive): Stores) {
@@ -86,7 +88,7 @@ async fn runs_are_found_by_their_state((journal, archive): Stores) {
     }
 }
 
-async fn the_first_word_on_a_run_stands((journal, archive): Stores) {
+async fn the_first_review_decision_is_final((journal, archive): Stores) {
     let tenant = Tenant::local();
     for number in 1..=2 {
         journal.create(&tenant, &new(run(number))).await.unwrap();
@@ -159,7 +161,7 @@ async fn every_run_is_accounted_for_exactly_once((journal, archive): Stores) {
     );
 }
 
-async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Stores) {
+async fn recorded_runs_count_once_and_are_visible_at_once((journal, archive): Stores) {
     let tenant = Tenant::local();
     let enter = |number: u128| LifecycleRecord::Started(new(run(number)));
     let close = |number: u128, code: Option<&str>, tokens: u64| {
@@ -220,7 +222,7 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Stor
     assert_eq!(archive.attempt_usage(&tenant, run(52)).await.unwrap(), known);
 }
 
-async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Stores) {
+async fn buffered_records_are_written_by_flush((journal, archive): Stores) {
     let tenant = Tenant::local();
     for number in 1..=3 {
         journal
@@ -257,7 +259,7 @@ async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Stores
     assert_eq!(left.iter().map(|(_, row)| row.id).collect::<Vec<_>>(), [run(3)]);
 }
 
-async fn a_booked_run_may_say_something((journal, _): Stores) {
+async fn a_recorded_run_may_have_one_event((journal, _): Stores) {
     let tenant = Tenant::local();
     let enter = |number: u128| LifecycleRecord::Started(new(run(number)));
     // The only event of such a run is stored with its end, and can be read at once.
@@ -393,113 +395,6 @@ async fn usage_is_cut_by_time_and_tenant((journal, archive): Stores) {
     assert_eq!(runs(Some(Tenant::local()), Some(10), Some(20)).await, 1);
     assert_eq!(runs(Some(Tenant::local()), None, Some(u64::MAX)).await, 2);
     assert_eq!(runs(Some(Tenant::new("no-such-tenant")), None, None).await, 0);
-}
-
-async fn old_runs_go_and_their_usage_stays((journal, archive): Stores) {
-    let tenant = Tenant::local();
-    for number in 1..=5 {
-        journal.create(&tenant, &new(run(number))).await.unwrap();
-        end(&journal, number, None, None, 10 * number as u64).await;
-    }
-    let mut retention = forget_before(40);
-    retention.batch = 2;
-    let pruned = archive.prune(&retention).await.unwrap();
-    assert_eq!((pruned.runs, pruned.more), (2, true));
-    let pruned = archive.prune(&retention).await.unwrap();
-    assert_eq!((pruned.runs, pruned.more), (1, false));
-    for (number, there) in [(1, false), (2, false), (3, false), (4, true), (5, true)] {
-        assert_eq!(journal.find(&tenant, run(number)).await.unwrap().is_some(), there);
-        assert_eq!(
-            archive.attempt_usage(&tenant, run(number)).await.unwrap().len(),
-            1
-        );
-    }
-    let gone = journal.read(&tenant, run(1), 0, 1).await;
-    assert!(matches!(gone, Err(JournalError::Unknown(_))), "{gone:?}");
-    retention.usage_before_ms = 30;
-    archive.prune(&retention).await.unwrap();
-    let all = archive.usage(None, &UsageFilter::default()).await.unwrap();
-    assert_eq!(all[0].runs, 3);
-}
-
-async fn what_is_unfinished_awaited_or_named_never_goes((journal, archive): Stores) {
-    let tenant = Tenant::local();
-    for number in 1..=3 {
-        journal.create(&tenant, &new(run(number))).await.unwrap();
-    }
-    let named = NewRun {
-        created_at_ms: 50,
-        once: Some(IdempotencyClaim {
-            key: String::from("k"),
-            fingerprint: String::from("f"),
-            since_ms: 0,
-        }),
-        ..new(run(4))
-    };
-    journal.create(&tenant, &named).await.unwrap();
-    end(&journal, 2, None, Some("high risk"), 10).await;
-    end(&journal, 3, None, None, 10).await;
-    end(&journal, 4, None, None, 60).await;
-    let mut retention = PruneRequest {
-        idempotency_since_ms: 50,
-        once_short_since_ms: 51,
-        ..forget_before(1_000)
-    };
-    assert_eq!(archive.prune(&retention).await.unwrap().runs, 1);
-    assert_eq!(archive.prune(&retention).await.unwrap().runs, 0);
-    // If space is short, idempotency keys expire earlier.
-    retention.bytes_max = 0;
-    retention.once_short_since_ms = 50;
-    assert_eq!(archive.prune(&retention).await.unwrap().runs, 0);
-    retention.once_short_since_ms = 51;
-    assert_eq!(archive.prune(&retention).await.unwrap().runs, 1);
-    for (number, there) in [(1, true), (2, true), (3, false), (4, false)] {
-        assert_eq!(
-            journal.find(&tenant, run(number)).await.unwrap().is_some(),
-            there,
-            "{number}"
-        );
-    }
-}
-
-async fn too_much_makes_the_oldest_go((journal, archive): Stores) {
-    let tenant = Tenant::local();
-    let mut large = last(EventKind::Final);
-    large.body = Arc::from("x".repeat(100_000));
-    for number in 1..=20 {
-        journal.create(&tenant, &new(run(number))).await.unwrap();
-        let end = RunEnd::new(None, number as u64, Vec::new());
-        journal
-            .finish(&tenant, run(number), 0, std::slice::from_ref(&large), &end)
-            .await
-            .unwrap();
-    }
-    let retention = PruneRequest {
-        bytes_max: 1_000_000,
-        batch: 1,
-        ..forget_before(0)
-    };
-    while archive.prune(&retention).await.unwrap().more {}
-    let filter = RunFilter {
-        state: None,
-        before: None,
-        limit: 100,
-    };
-    let kept = archive.list(&tenant, &filter).await.unwrap();
-    assert!((5..=10).contains(&kept.len()), "{}", kept.len());
-    let newest: Vec<RunId> = (1..=20).rev().take(kept.len()).map(run).collect();
-    assert_eq!(kept.iter().map(|row| row.id).collect::<Vec<_>>(), newest);
-}
-
-fn forget_before(before_ms: u64) -> PruneRequest {
-    PruneRequest {
-        before_ms,
-        bytes_max: u64::MAX,
-        idempotency_since_ms: 0,
-        once_short_since_ms: 0,
-        usage_before_ms: 0,
-        batch: 100,
-    }
 }
 
 fn attempt(number: u32, input_tokens: Option<u64>, output_tokens: Option<u64>) -> AttemptUsage {
