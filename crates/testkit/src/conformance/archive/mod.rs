@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use engine::Tenant;
 use engine::port::{
-    Archive, AttemptUsage, DAY_MS, EventKind, IdempotencyClaim, Journal, JournalError, LifecycleRecord,
-    NewRun, PruneRequest, ReviewDecision, ReviewOutcome, RunEnd, RunFilter, RunStatus, UsageFilter, UsageRow,
+    Archive, AttemptUsage, DAY_MS, EventKind, Journal, JournalError, LifecycleRecord, NewRun, ReviewDecision,
+    ReviewOutcome, RunEnd, RunFilter, RunStatus, UsageFilter, UsageRow,
 };
-use ir::RunId;
 
 use super::journal::{chunks, last, new, run};
 
