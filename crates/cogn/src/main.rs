@@ -19,7 +19,6 @@ mod markdown;
 mod media;
 mod models;
 mod modules;
-mod near;
 mod output;
 mod render;
 mod server_setup;

@@ -12,13 +12,13 @@ use engine::fleet::{self, Member};
 use engine::port::Upstream;
 use engine::route::Candidate;
 use ir::operation::{Operation, Transport};
+use module::diagnostic::nearest;
 use providers::{Client, ClientOptions, HttpOptions, HttpUpstream, RateLimited, RequestWindow};
 use secrecy::SecretString;
 use serde_json::json;
 
 use super::{local, program, scripted};
 use crate::config::{self, Backend, BackendKind, Settings};
-use crate::near::nearest;
 use crate::output::hinted;
 
 /// Size limit of a certificate file.
@@ -166,7 +166,7 @@ impl BackendCatalog {
         }
         let backend = found.ok_or_else(|| {
             let known: Vec<_> = backends.iter().map(|backend| backend.name.as_str()).collect();
-            let hint = match nearest(wanted, known.iter().copied(), 1).first() {
+            let hint = match nearest(wanted, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if known.is_empty() => {
                     String::from("no back-ends are configured; see `cogn config show`")

@@ -6,14 +6,16 @@ use anyhow::Result;
 use clap::Args;
 use module::Code;
 use module::code::{Recoverable, is_module_specific};
-use module::diagnostic::Rule;
+use module::diagnostic::{Rule, similar};
 use owo_colors::OwoColorize;
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::near::nearest;
 use crate::output::{Output, hinted};
 use crate::{error_pages, markdown};
+
+/// How many similar codes a hint names.
+const SUGGESTIONS_MAX: usize = 3;
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
@@ -101,11 +103,14 @@ fn unknown(text: &str) -> anyhow::Error {
     }
     let all: Vec<_> = entries().collect();
     let words = all.iter().flat_map(|entry| [entry.code, entry.name]);
-    let near = nearest(text, words, 3);
+    let near = similar(text, words);
     let hint = if near.is_empty() {
         String::from("`cogn explain` without a code lists all codes")
     } else {
-        format!("did you mean {}? `cogn explain` lists all codes", near.join(", "))
+        format!(
+            "did you mean {}? `cogn explain` lists all codes",
+            near[..near.len().min(SUGGESTIONS_MAX)].join(", ")
+        )
     };
     hinted(format!("unknown code `{text}`"), hint)
 }

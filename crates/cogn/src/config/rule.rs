@@ -3,6 +3,7 @@
 
 use engine::route::Policy;
 use ir::envelope::PolicySpec;
+use module::diagnostic::nearest;
 use serde_json::Value;
 
 use super::known_secrets::is_secret_name;
@@ -11,7 +12,6 @@ use super::merged::Merged;
 use super::preset::Preset;
 use super::schema::Problem;
 use super::settings::Program;
-use crate::near::nearest;
 
 /// Headers that contain secrets; their values are not allowed in a configuration file.
 const SECRET_HEADERS: [&str; 6] = [
@@ -219,8 +219,8 @@ impl Problems<'_> {
         if names.contains(&name) {
             return;
         }
-        let near = nearest(name, names.iter().copied(), 1);
-        let hint = near.first().map(|near| format!("did you mean `{near}`?"));
+        let near = nearest(name, names.iter().copied());
+        let hint = near.map(|near| format!("did you mean `{near}`?"));
         let all = || (!names.is_empty()).then(|| format!("configured: {}", names.join(", ")));
         self.problems.push(Problem {
             key: self.merged.dotted(pointer),

@@ -5,12 +5,12 @@ use std::fmt;
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, ValidationError};
+use module::diagnostic::nearest;
 use serde_json::Value;
 
 use super::layer::{Origin, escape};
 use super::merged::Merged;
 use super::rule::rules;
-use crate::near::nearest;
 
 /// Also used by editors for completion.
 pub(crate) const SCHEMA: &str = include_str!("../../../../docs/reference/config.schema.json");
@@ -58,8 +58,8 @@ fn describe(error: &ValidationError<'_>, merged: &Merged, schema: &Value) -> Vec
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let known = known_keys(&error.schema_path().to_string(), schema);
             let one = |key: &String| {
-                let near = nearest(key, known.iter().map(String::as_str), 1);
-                let hint = near.first().map(|near| format!("did you mean `{near}`?"));
+                let near = nearest(key, known.iter().map(String::as_str));
+                let hint = near.map(|near| format!("did you mean `{near}`?"));
                 let hint = hint.or_else(|| Some(format!("known keys: {}", known.join(", "))));
                 problem(
                     &format!("{pointer}/{}", escape(key)),
@@ -77,8 +77,8 @@ fn describe(error: &ValidationError<'_>, merged: &Merged, schema: &Value) -> Vec
                 .filter_map(Value::as_str)
                 .collect();
             let given = error.instance().as_str().unwrap_or_default();
-            let near = nearest(given, options.iter().copied(), 1);
-            let hint = match near.first() {
+            let near = nearest(given, options.iter().copied());
+            let hint = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("one of {}", options.join(", ")),
             };

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use module::diagnostic::nearest;
 
 use super::catalogue::{CATALOGUE, CatalogueModel, ModelKind, WeightsSource};
 use super::download::download;
 use super::progress::Progress;
 use super::store::{InstalledModel, ModelManifest, ModelStore, PullGuard, sha256};
 use super::{limits, pypi};
-use crate::near::nearest;
 use crate::output::{Output, hinted};
 
 /// The source to pull from.
@@ -140,7 +140,7 @@ fn entry(name: &str) -> Result<&'static CatalogueModel> {
     let found = CATALOGUE.iter().find(|entry| entry.name == name);
     found.ok_or_else(|| {
         let known: Vec<_> = CATALOGUE.iter().map(|entry| entry.name).collect();
-        let hint = match nearest(name, known.iter().copied(), 1).first() {
+        let hint = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!(
                 "known models: {}; a file or an https:// URL is accepted too",

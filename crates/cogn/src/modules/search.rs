@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use anyhow::Result;
+use module::diagnostic::nearest;
 
-use crate::near::distance;
 use crate::output::hinted;
 
 /// The folders that are searched; earlier ones take precedence.
@@ -114,11 +114,8 @@ impl Search {
             let hint = "a module folder contains module.yaml, MODULE.md or module.md";
             return hinted(format!("no module at {name}"), hint);
         }
-        let near = self.all().unwrap_or_default().into_iter().map(|found| found.name);
-        let near = near
-            .min_by_key(|other| distance(name, other))
-            .filter(|other| distance(name, other) <= 3);
-        let hint = match near {
+        let all = self.all().unwrap_or_default();
+        let hint = match nearest(name, all.iter().map(|found| found.name.as_str())) {
             Some(near) => format!("did you mean `{near}`? `cogn list` shows all"),
             None => {
                 let roots: Vec<_> = self.roots.iter().map(|root| root.display().to_string()).collect();

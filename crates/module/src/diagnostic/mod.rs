@@ -12,7 +12,7 @@ use serde::Serialize;
 pub use report::Report;
 pub use rule::Rule;
 pub use source::{Location, Source};
-pub use suggestion::{distance, nearest};
+pub use suggestion::{nearest, similar};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

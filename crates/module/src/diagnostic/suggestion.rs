@@ -2,23 +2,29 @@
 
 /// The candidate nearest to `word`, if its distance is small enough for a misspelling.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    similar(word, candidates).into_iter().next()
+}
+
+/// All candidates whose distance to `word` is small enough for a misspelling, nearest first.
+pub fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let length = word.chars().count();
     let reach = match length {
         0..=2 => 1,
         3..=5 => 2,
         _ => 3,
     };
-    candidates
+    let mut similar: Vec<_> = candidates
         .into_iter()
         .filter(|candidate| candidate.len().abs_diff(word.len()) <= 2 * reach)
         .map(|candidate| (distance(word, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= reach && *distance < candidate.chars().count())
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+        .collect();
+    similar.sort_by_key(|(distance, _)| *distance);
+    similar.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
 /// Edit distance that counts two swapped neighbours as one edit and ignores case.
-pub fn distance(a: &str, b: &str) -> usize {
+fn distance(a: &str, b: &str) -> usize {
     let fold = |text: &str| -> Vec<char> { text.chars().map(|c| c.to_ascii_lowercase()).collect() };
     let (a, b) = (fold(a), fold(b));
     let mut before: Vec<usize> = Vec::new();
