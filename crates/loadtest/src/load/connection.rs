@@ -10,6 +10,7 @@ use tokio::time::{Duration, Instant};
 
 use super::disconnect::{connect, leave};
 use super::endpoint::Endpoint;
+use super::schedule::Schedule;
 use super::tally::Tally;
 use super::{Mode, Window};
 use crate::response::TOKEN;
@@ -71,28 +72,33 @@ pub(crate) struct Connection {
     /// The run that is resumed.
     session: Option<String>,
     sender: Option<SendRequest<Full<Bytes>>>,
+    schedule: Option<Schedule>,
     tally: Tally,
 }
 
 impl Connection {
-    pub(crate) fn new(question: EncodedRequest) -> Self {
+    pub(crate) fn new(question: EncodedRequest, schedule: Option<Schedule>) -> Self {
         Self {
             question,
             session: None,
             sender: None,
+            schedule,
             tally: Tally::default(),
         }
     }
 
     pub(crate) async fn ask(mut self, window: Window) -> Tally {
         loop {
-            let now = Instant::now();
-            if now >= window.until && !window.once {
+            let began = match &mut self.schedule {
+                Some(schedule) => schedule.wait().await,
+                None => Instant::now(),
+            };
+            if began >= window.until && !window.once {
                 return self.tally;
             }
-            let counts = now >= window.from || window.once;
+            let counts = began >= window.from || window.once;
             let mut tally = Tally::default();
-            if let Err(error) = self.exchange(&mut tally).await {
+            if let Err(error) = self.exchange(&mut tally, began).await {
                 self.sender = None;
                 tally.fail(|| format!("{error:#}"));
                 tokio::time::sleep(PAUSE).await;
@@ -106,7 +112,7 @@ impl Connection {
         }
     }
 
-    async fn exchange(&mut self, tally: &mut Tally) -> Result<()> {
+    async fn exchange(&mut self, tally: &mut Tally, began: Instant) -> Result<()> {
         let mode = self.question.mode;
         if mode == Mode::Disconnect {
             tally.whole_us.push(leave(&self.question).await?);
@@ -116,7 +122,6 @@ impl Connection {
         let request = self.question.request(self.session.as_deref())?;
         let sender = self.connected().await?;
         sender.ready().await?;
-        let began = Instant::now();
         let response = sender.send_request(request).await?;
         let status = response.status();
         let session = response.headers().get(SESSION);

@@ -1,10 +1,11 @@
 //! Sends requests for a given time over a fixed number of connections and counts responses, latencies,
-//! tokens, and the resources of the measured process. A closed loop: each connection sends its next request
-//! after the response.
+//! tokens, and the resources of the measured process. Without a rate, each connection sends its next request
+//! after the response; with a rate, at scheduled times.
 
 mod connection;
 mod disconnect;
 mod endpoint;
+mod schedule;
 mod tally;
 
 use std::time::Duration;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 
 use self::connection::Connection;
 use self::endpoint::Endpoint;
+use self::schedule::Schedule;
 use self::tally::Tally;
 use crate::process::{cpu_us, rss_kb};
 
@@ -37,6 +39,10 @@ pub(crate) struct Load {
     model: String,
     #[arg(long, default_value_t = 1)]
     connections: usize,
+    /// Requests per second of all connections together, at even intervals. The latency of a late request counts
+    /// from its scheduled time.
+    #[arg(long, conflicts_with = "once", value_parser = positive)]
+    rate: Option<f64>,
     /// Seconds to measure.
     #[arg(long, default_value_t = 4.0)]
     seconds: f64,
@@ -117,7 +123,12 @@ impl Load {
             upstream: self.upstream.clone(),
         };
         let tasks: Vec<_> = (0..self.connections)
-            .map(|_| tokio::spawn(Connection::new(question.clone()).ask(window)))
+            .map(|index| {
+                let schedule = self
+                    .rate
+                    .map(|rate| Schedule::new(rate, index, self.connections, began));
+                tokio::spawn(Connection::new(question.clone(), schedule).ask(window))
+            })
             .collect();
         let before = self.measured_from(window).await;
         let peak_kb = self.watch_memory(window).await;
@@ -163,6 +174,13 @@ impl Load {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         peak
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if rate > 0.0 && f64::is_finite(rate) => Ok(rate),
+        _ => Err(String::from("expected a number above 0")),
     }
 }
 
