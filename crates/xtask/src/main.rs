@@ -44,7 +44,7 @@ enum Command {
     /// Build cogn with the embedded model, download small weights, and run an example without a key.
     Demo,
     /// Build the release archive with completions and manual pages.
-    Dist,
+    Dist(dist::Dist),
 }
 
 fn main() -> Result<()> {
@@ -54,6 +54,6 @@ fn main() -> Result<()> {
         Command::Gen => generate::run(),
         Command::Bench(bench) => bench.run(),
         Command::Demo => demo::show(),
-        Command::Dist => dist::pack(),
+        Command::Dist(dist) => dist.run(),
     }
 }

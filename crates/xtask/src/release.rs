@@ -1,13 +1,12 @@
-//! The release build: with the embedded model, link-time optimised, and with profile-guided code layout
-//! (decision 178). If the tools for the layout are missing and cannot be installed, it is skipped with a
-//! message.
+//! The release build: with the embedded model, link-time optimised, and on request with profile-guided code
+//! layout (decision 178).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::shell::{build_cogn, capture, cargo, run, target};
 use crate::{bench, native_deps};
@@ -30,10 +29,11 @@ const LAYOUT: [&str; 6] = [
 ];
 
 /// Builds the binary and returns its path.
-pub(crate) fn build() -> Result<PathBuf> {
-    match Tools::find() {
-        Some(tools) => tools.lay_out(),
-        None => build_cogn(PROFILE),
+pub(crate) fn build(bolt: bool) -> Result<PathBuf> {
+    if bolt {
+        Tools::find()?.lay_out()
+    } else {
+        build_cogn(PROFILE)
     }
 }
 
@@ -42,30 +42,17 @@ struct Tools {
 }
 
 impl Tools {
-    #[expect(clippy::print_stderr, reason = "a build tool prints for its user")]
-    fn find() -> Option<Self> {
+    fn find() -> Result<Self> {
         // The workload needs two cores, as the benchmarks do.
         let cores = thread::available_parallelism().map_or(1, usize::from);
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) || cores < 2 {
-            eprintln!(
-                "Profile-guided code layout requires x86-64 Linux and two cores: skipped for this build."
-            );
-            return None;
+            bail!("profile-guided code layout requires x86-64 Linux and two cores");
         }
         if Self::present().is_none() && native_deps::may_install() {
-            let packages = PACKAGES.join(" and ");
-            eprintln!("Profile-guided code layout requires {packages}: installing them.");
-            // A failed installation is reported below.
-            native_deps::install(PACKAGES).ok();
+            native_deps::install(PACKAGES)?;
         }
-        let tools = Self::present();
-        if tools.is_none() {
-            eprintln!(
-                "llvm-bolt, merge-fdata or llvm-strip is missing: profile-guided code layout is skipped, and a server uses \
-                 about a sixth more CPU time and half as much idle memory again."
-            );
-        }
-        tools
+        Self::present()
+            .context("llvm-bolt, merge-fdata or llvm-strip is missing (packages bolt-22 and llvm-22)")
     }
 
     fn present() -> Option<Self> {

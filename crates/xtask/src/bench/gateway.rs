@@ -14,18 +14,22 @@ use super::setup::{Bench, Folder, KEY, ServerProcess, bound, measured, number, r
 pub(super) const MODEL: &str = "mock-env-t64";
 /// Tokens that are slow enough for all streams to be open at once.
 const SLOW_MODEL: &str = "mock-env-t64-i150000";
-/// The limit of CPU time per call in chats of the baseline proxy: 80 us, on a machine where the proxy took 30
-/// to 39.
-const CALL_IN_FLOORS_MAX: f64 = 80.0 / 34.5;
-/// The limit of the latency of a single call above the baseline proxy: 200 us, on a machine where the proxy
-/// added 121.
-const ABOVE_FLOOR_US_MAX: f64 = 200.0 - 121.0;
+/// Limits of the CPU time of a call, in chats of the baseline proxy.
+const CHAT_IN_FLOORS_MAX: f64 = 3.5;
+const MODULE_IN_FLOORS_MAX: f64 = 5.0;
+/// Limit of the first token's latency above the baseline proxy, at one connection.
+const FIRST_TOKEN_US_MAX: f64 = 2_000.0;
+/// Limit of p99 relative to the baseline proxy, at half of the maximum rate.
+const P99_AT_HALF_RATE_MAX: f64 = 3.0;
+const MEMORY_PER_STREAM_KIB_MAX: f64 = 48.0;
 /// Maximum latency of any response or first token.
 const STALL_US_MAX: f64 = 20_000.0;
 pub(super) const CHAT: &str = "/v1/chat/completions";
 pub(super) const EXECUTE: &str = "/v1/modules/measured/execute";
 pub(super) const WHOLE_CHAT: [&str; 6] = ["--mode", "chat", "--model", MODEL, "--key", KEY];
 pub(super) const CHAT_STREAM: [&str; 6] = ["--mode", "stream", "--model", MODEL, "--key", KEY];
+/// Enough connections to keep the measured process busy.
+const MANY: [&str; 2] = ["--connections", "32"];
 /// Rounds in which the loads are measured in turn.
 const ROUNDS: usize = 9;
 const CPU: &str = "/cpu_us_per_request";
@@ -58,47 +62,32 @@ impl Bench<'_> {
         let folder = Folder::new(self.upstream.address(), MODEL)?;
         let server = folder.serve(self.cogn)?;
         let idle_kb = resident_kb(server.pid())?;
-        let execute = ["--mode", "execute"];
         let call = ["--mode", "unary"];
-        let many = ["--connections", "32"];
-
-        let busy_call = [&call[..], &many].concat();
-        let busy_chat = [&WHOLE_CHAT[..], &many].concat();
+        let busy_call = [&call[..], &MANY].concat();
+        let busy_chat = [&WHOLE_CHAT[..], &MANY].concat();
         let busy = self.in_turn([(&floor, CHAT, &busy_chat), (&server, EXECUTE, &busy_call)])?;
-        let alone = self.in_turn([
-            (self.upstream, CHAT, &WHOLE_CHAT),
-            (&floor, CHAT, &WHOLE_CHAT),
-            (&server, EXECUTE, &call),
-        ])?;
+        let alone = self.in_turn([(&floor, CHAT, &WHOLE_CHAT), (&server, EXECUTE, &call)])?;
         let streams = self.in_turn([
-            (self.upstream, CHAT, &CHAT_STREAM),
             (&floor, CHAT, &CHAT_STREAM),
-            (&server, EXECUTE, &execute),
+            (&server, EXECUTE, &["--mode", "execute"]),
             (&server, EXECUTE, &["--mode", "resume"]),
         ])?;
-        let busy_streams = self.load(&server, EXECUTE, &[&execute[..], &many].concat())?;
-        let whole_us = streams.median(|[.., live, _]| number(live, "/whole_us/p50"))?;
+        let whole_us = streams.median(|[_, live, _]| number(live, "/whole_us/p50"))?;
         Ok(vec![
-            busy.cpu("module, whole")?,
-            busy.cpu_in_floors("module, whole")?,
-            alone.added("module, whole", "p50", 200.0)?,
-            alone.added("module, whole", "p99", 400.0)?,
-            alone.above_floor("module, whole")?,
-            alone.longest("module, whole", |[.., ours]| number(ours, "/whole_us/max"))?,
-            per_token("module stream", &busy_streams)?,
+            busy.cpu_in_floors("module, whole", MODULE_IN_FLOORS_MAX)?,
+            alone.longest("module, whole", |[_, ours]| number(ours, "/whole_us/max"))?,
+            self.at_half_rate(
+                "module, whole",
+                (&floor, &busy_chat),
+                (&server, EXECUTE, &busy_call),
+            )?,
             bound(
                 "module stream: first token, above the baseline proxy",
-                streams.median(|[_, floor, live, _]| first_us_above(live, floor))?,
+                streams.median(|[floor, live, _]| first_us_above(live, floor))?,
                 "us",
-                200.0,
+                FIRST_TOKEN_US_MAX,
             ),
-            bound(
-                "module stream: first token, above direct",
-                streams.median(|[direct, _, live, _]| first_us_above(live, direct))?,
-                "us",
-                500.0,
-            ),
-            streams.longest("module stream: first token", |[_, _, live, _]| {
+            streams.longest("module stream: first token", |[_, live, _]| {
                 number(live, "/first_us/max")
             })?,
             // Resuming costs at most as much as reading a second stream of the same length to its end.
@@ -119,34 +108,52 @@ impl Bench<'_> {
         let floor = self.floor()?;
         let folder = Folder::new(self.upstream.address(), MODEL)?;
         let server = folder.serve(self.cogn)?;
-        let many = ["--connections", "32"];
-        let busy_chat = [&WHOLE_CHAT[..], &many].concat();
+        let busy_chat = [&WHOLE_CHAT[..], &MANY].concat();
+        let busy_stream = [&CHAT_STREAM[..], &MANY].concat();
         let busy = self.in_turn([(&floor, CHAT, &busy_chat), (&server, CHAT, &busy_chat)])?;
-        let alone = self.in_turn([
-            (self.upstream, CHAT, &WHOLE_CHAT),
-            (&floor, CHAT, &WHOLE_CHAT),
-            (&server, CHAT, &WHOLE_CHAT),
-        ])?;
+        let busy_streams = self.in_turn([(&floor, CHAT, &busy_stream), (&server, CHAT, &busy_stream)])?;
+        let alone = self.in_turn([(&floor, CHAT, &WHOLE_CHAT), (&server, CHAT, &WHOLE_CHAT)])?;
         let streams = self.in_turn([(&floor, CHAT, &CHAT_STREAM), (&server, CHAT, &CHAT_STREAM)])?;
-        let busy_streams = self.load(&server, CHAT, &[&CHAT_STREAM[..], &many].concat())?;
         Ok(vec![
-            busy.cpu("chat")?,
-            busy.cpu_in_floors("chat")?,
-            alone.added("chat", "p50", 200.0)?,
-            alone.added("chat", "p99", 400.0)?,
-            alone.above_floor("chat")?,
-            alone.longest("chat", |[.., ours]| number(ours, "/whole_us/max"))?,
-            per_token("chat stream", &busy_streams)?,
+            busy.cpu_in_floors("chat", CHAT_IN_FLOORS_MAX)?,
+            busy_streams.cpu_in_floors("chat stream", CHAT_IN_FLOORS_MAX)?,
+            alone.longest("chat", |[_, ours]| number(ours, "/whole_us/max"))?,
+            self.at_half_rate("chat", (&floor, &busy_chat), (&server, CHAT, &busy_chat))?,
             bound(
                 "chat stream: first token, above the baseline proxy",
                 streams.median(|[floor, live]| first_us_above(live, floor))?,
                 "us",
-                200.0,
+                FIRST_TOKEN_US_MAX,
             ),
             streams.longest("chat stream: first token", |[_, live]| {
                 number(live, "/first_us/max")
             })?,
         ])
+    }
+
+    /// Latency under moderate load: p99 of both at half of the maximum rate of the measured server.
+    fn at_half_rate(
+        &self,
+        what: &str,
+        (floor, chat): (&ServerProcess, &[&str]),
+        (server, path, call): (&ServerProcess, &str, &[&str]),
+    ) -> Result<Row> {
+        let maximum = number(&self.load(server, path, call)?, "/per_second")?;
+        let rate = format!("{:.0}", maximum / 2.0);
+        let chat = [chat, &["--rate", &rate]].concat();
+        let call = [call, &["--rate", &rate]].concat();
+        let rounds = self.in_turn([(floor, CHAT, &chat), (server, path, &call)])?;
+        let p99 = |figures: &Value| number(figures, "/whole_us/p99");
+        let ratio = rounds.median(|[floor, ours]| Ok(p99(ours)? / p99(floor)?))?;
+        let us = rounds.median(|[_, ours]| p99(ours))?;
+        Ok(Row {
+            name: format!("{what}: p99 at {rate} calls per second, half of the maximum"),
+            measured: us,
+            baseline: us / ratio,
+            unit: "us",
+            against: String::from("the baseline proxy at the same rate"),
+            limit: P99_AT_HALF_RATE_MAX,
+        })
     }
 
     /// Measures several loads in turn, in rounds, so that noise affects all of them.
@@ -188,7 +195,7 @@ impl Bench<'_> {
             &format!("{what}: memory of one of {count} open streams"),
             (peak_kb - before_kb) / f64::from(count),
             "KiB",
-            32.0,
+            MEMORY_PER_STREAM_KIB_MAX,
         ))
     }
 }
@@ -214,13 +221,8 @@ impl<const N: usize> Rounds<N> {
 
 /// A baseline and a measured load.
 impl Rounds<2> {
-    fn cpu(&self, what: &str) -> Result<Row> {
-        let us = self.median(|[_, ours]| number(ours, CPU))?;
-        Ok(bound(&format!("{what}: CPU of one call"), us, "us", 80.0))
-    }
-
-    /// Relative to the baseline proxy, so that the speed of the machine cancels out.
-    fn cpu_in_floors(&self, what: &str) -> Result<Row> {
+    /// CPU time relative to the baseline proxy, so that the speed of the machine cancels out.
+    fn cpu_in_floors(&self, what: &str, limit: f64) -> Result<Row> {
         let ratio = self.median(|[floor, ours]| Ok(number(ours, CPU)? / number(floor, CPU)?))?;
         let us = self.median(|[_, ours]| number(ours, CPU))?;
         Ok(Row {
@@ -230,33 +232,9 @@ impl Rounds<2> {
             baseline: us / ratio,
             unit: "us",
             against: String::from("the baseline proxy, one chat"),
-            limit: CALL_IN_FLOORS_MAX,
+            limit,
         })
     }
-}
-
-/// The upstream, the baseline proxy, and a measured load.
-impl Rounds<3> {
-    /// Latency of a single call above that of the upstream.
-    fn added(&self, what: &str, share: &str, limit_us: f64) -> Result<Row> {
-        let at = format!("/whole_us/{share}");
-        let us = self.median(|[direct, _, ours]| Ok(number(ours, &at)? - number(direct, &at)?))?;
-        let name = format!("{what}: added to direct, {share}");
-        Ok(bound(&name, us, "us", limit_us))
-    }
-
-    /// Latency above the baseline proxy, which has the same wake-up costs.
-    fn above_floor(&self, what: &str) -> Result<Row> {
-        let at = "/whole_us/p50";
-        let us = self.median(|[_, floor, ours]| Ok(number(ours, at)? - number(floor, at)?))?;
-        let name = format!("{what}: above the baseline proxy, p50");
-        Ok(bound(&name, us, "us", ABOVE_FLOOR_US_MAX))
-    }
-}
-
-fn per_token(what: &str, figures: &Value) -> Result<Row> {
-    let us = number(figures, "/cpu_us_per_token")?;
-    Ok(bound(&format!("{what}: CPU of one token"), us, "us", 12.0))
 }
 
 fn first_us_above(ours: &Value, baseline: &Value) -> Result<f64> {

@@ -18,8 +18,7 @@ use std::thread;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::release;
-use crate::shell::capture;
+use crate::shell::{build_cogn, capture};
 
 pub(crate) use bolt_workload::train;
 
@@ -36,7 +35,7 @@ impl Bench {
     pub(crate) fn run(&self) -> Result<()> {
         let binary = match &self.binary {
             Some(binary) => binary.canonicalize()?,
-            None => release::build()?,
+            None => build_cogn("release")?,
         };
         let wanted = |name: &str| self.filter.as_deref().is_none_or(|filter| name.contains(filter));
         let mut rows = Vec::new();
