@@ -2,25 +2,26 @@
 //! gateway. Wiring only: the gateway and `tenancy` verify keys and tokens.
 
 use std::env;
-use std::fs::{File, OpenOptions, TryLockError};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use async_trait::async_trait;
 use engine::port::Clock;
 use engine::retention::Janitor;
 use gateway::{Auth, Gateway, TokenVerifier};
 use providers::KeySetUrl;
-use store::sqlite::{Options, SqliteJournal};
+use store::{StoreError, StoreLock, StoreSettings, StoreUrl, Stores};
 use tenancy::{JwksSource, TokenRules};
 
 use crate::backends;
-use crate::config::{Jwt, Settings};
+use crate::config::{Jwt, Settings, Sources};
 use crate::output::hinted;
 
 const KEY_SET_BYTES_MAX: u64 = 1024 * 1024;
+/// Relative to the data folder.
+const DEFAULT_STORE: &str = "sqlite:journal.db";
 
 /// Fails if the address is not a loopback address and callers need not authenticate.
 pub(crate) fn require_auth_on_public_address(listen: SocketAddr, required: bool) -> Result<()> {
@@ -33,14 +34,14 @@ pub(crate) fn require_auth_on_public_address(listen: SocketAddr, required: bool)
     ))
 }
 
-/// Authentication of callers: keys of the journal, and tokens if they are configured.
+/// Authentication of callers: stored keys, and tokens if they are configured.
 pub(crate) fn auth(
-    journal: &Arc<SqliteJournal>,
+    stores: &Stores,
     clock: &Arc<dyn Clock>,
     settings: &Settings,
     required: bool,
 ) -> Result<Auth> {
-    let mut auth = Auth::open(clock.clone()).with_keys(Arc::new(journal.keys()));
+    let mut auth = Auth::open(clock.clone()).with_keys(stores.keys.clone());
     if let Some(jwt) = &settings.auth.jwt {
         auth = auth.with_tokens(tokens(jwt, settings)?);
     }
@@ -53,24 +54,20 @@ pub(crate) fn auth(
 /// Adds authentication, the run archive and the capacity limits to the gateway.
 pub(crate) fn configure_gateway(
     gateway: Gateway,
-    journal: &Arc<SqliteJournal>,
+    stores: &Stores,
     clock: &Arc<dyn Clock>,
     settings: &Settings,
     required: bool,
 ) -> Result<Gateway> {
     Ok(gateway
-        .with_auth(auth(journal, clock, settings, required)?)
-        .with_archive(journal.clone())
+        .with_auth(auth(stores, clock, settings, required)?)
+        .with_archive(stores.archive.clone())
         .with_capacity(settings.limits.capacity()))
 }
 
 /// The task that prunes old runs.
-pub(crate) fn retention_task(
-    journal: &Arc<SqliteJournal>,
-    clock: &Arc<dyn Clock>,
-    settings: &Settings,
-) -> Janitor {
-    Janitor::new(journal.clone(), clock.clone(), settings.journal.keep())
+pub(crate) fn retention_task(stores: &Stores, clock: &Arc<dyn Clock>, settings: &Settings) -> Janitor {
+    Janitor::new(stores.archive.clone(), clock.clone(), settings.journal.keep())
 }
 
 fn tokens(jwt: &Jwt, settings: &Settings) -> Result<TokenVerifier> {
@@ -116,10 +113,37 @@ impl JwksSource for KeySetFile {
     }
 }
 
-/// Path of the journal: the file with the runs, keys and usage of a server.
-pub(crate) fn journal_path(named: Option<PathBuf>) -> Result<PathBuf> {
-    if let Some(path) = named {
-        return Ok(path);
+/// The stores of a server: the file that a flag names, else the configured ones, else a file in the data
+/// folder.
+pub(crate) fn store_settings(named: Option<PathBuf>, settings: &Settings) -> Result<StoreSettings> {
+    let url = match named {
+        Some(path) => StoreUrl::Sqlite(path),
+        None => configured_store(settings)?,
+    };
+    Ok(StoreSettings {
+        url,
+        bytes_max: settings.journal.bytes_max,
+    })
+}
+
+/// The same for a command that is not a server: without the size limit, and a configuration that is not needed
+/// is not read.
+pub(crate) fn command_store_settings(named: Option<PathBuf>) -> Result<StoreSettings> {
+    let url = match named {
+        Some(path) => StoreUrl::Sqlite(path),
+        None => configured_store(&Settings::of(&Sources::from_environment(None)?.merge()?)?)?,
+    };
+    Ok(StoreSettings { url, bytes_max: None })
+}
+
+fn configured_store(settings: &Settings) -> Result<StoreUrl> {
+    let url = settings.store.metadata.as_deref().unwrap_or(DEFAULT_STORE);
+    let url = url
+        .parse()
+        .map_err(|reason: String| anyhow!("store.metadata: {reason}"))?;
+    let StoreUrl::Sqlite(path) = url;
+    if path.is_absolute() {
+        return Ok(StoreUrl::Sqlite(path));
     }
     let home = env::home_dir().ok_or_else(|| {
         hinted(
@@ -127,57 +151,16 @@ pub(crate) fn journal_path(named: Option<PathBuf>) -> Result<PathBuf> {
             "set its path with --journal FILE",
         )
     })?;
-    Ok(home.join(".local/state/cogn/journal.db"))
+    Ok(StoreUrl::Sqlite(home.join(".local/state/cogn").join(path)))
 }
 
-/// Opens the journal, and creates it and its folder if they do not exist. Only the owner may read it: it
-/// contains requests and the hashes of keys.
-pub(crate) async fn open_journal(path: &Path, bytes_max: Option<u64>) -> Result<Arc<SqliteJournal>> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        create_private_dir(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    }
-    let shown = path.display();
-    create_private_file(path).with_context(|| format!("cannot open the journal {shown}"))?;
-    let journal = SqliteJournal::open_with(path, Options { bytes_max }).await;
-    let journal = journal.with_context(|| format!("cannot open the journal {shown}"))?;
-    Ok(Arc::new(journal))
-}
-
-/// Locks the journal for one server: a second server would recover the runs that the first is executing.
-/// The lock is released when the process ends, also when it is killed.
-pub(crate) fn lock_journal(path: &Path) -> Result<File> {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-server");
-    let held = private().create(true).append(true).open(&name);
-    let held = held.with_context(|| format!("cannot open {}", Path::new(&name).display()))?;
-    match held.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(hinted(
-            format!("another server uses the journal {}", path.display()),
+/// Locks the stores for this server.
+pub(crate) fn lock_stores(stores: &Stores) -> Result<StoreLock> {
+    stores.lock().map_err(|error| match error {
+        StoreError::Locked { .. } => hinted(
+            error.to_string(),
             "stop it first, or name another file with --journal",
-        )),
-        // A file system without locks does not prevent serving.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(held),
-    }
-}
-
-/// Creates a folder that only its owner can access; an existing folder keeps its permissions.
-fn create_private_dir(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-/// Creates a file that only its owner can access; SQLite gives its companion files the same permissions.
-fn create_private_file(path: &Path) -> std::io::Result<()> {
-    private().append(true).create(true).open(path).map(drop)
-}
-
-fn private() -> OpenOptions {
-    #[cfg_attr(not(unix), expect(unused_mut, reason = "permissions are set on Unix only"))]
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
+        ),
+        error => error.into(),
+    })
 }

@@ -4,3 +4,6 @@
 pub mod limits;
 pub mod memory;
 pub mod sqlite;
+mod stores;
+
+pub use stores::{StoreError, StoreLock, StoreSettings, StoreUrl, Stores, open};

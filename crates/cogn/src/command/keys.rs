@@ -11,7 +11,7 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tenancy::key::KeyStatus;
 use tenancy::limit::Rate;
-use tenancy::{AllowList, Key, KeyError, KeyId, NewKey, Scope, Secret, Tenant};
+use tenancy::{AllowList, Key, KeyError, KeyId, KeyStore, NewKey, Scope, Secret, Tenant};
 
 use crate::clock::date;
 use crate::duration::Duration;
@@ -75,22 +75,23 @@ struct Create {
 
 impl Keys {
     pub(crate) fn run(self, output: &Output) -> Result<Exit> {
-        let path = server_setup::journal_path(self.journal)?;
+        let settings = server_setup::command_store_settings(self.journal)?;
         wiring::current_thread_runtime()?.block_on(async {
-            let journal = server_setup::open_journal(&path, None).await?;
+            let stores = store::open(&settings).await?;
+            let keys = stores.keys.as_ref();
             let done = match self.action {
-                Action::Create(create) => create.run(&journal.keys(), output).await,
-                Action::List { tenant } => list(&journal.keys(), tenant.as_deref(), output).await,
-                Action::Revoke { id } => revoke(&journal.keys(), &id, output).await,
+                Action::Create(create) => create.run(keys, output).await,
+                Action::List { tenant } => list(keys, tenant.as_deref(), output).await,
+                Action::Revoke { id } => revoke(keys, &id, output).await,
             };
-            journal.close().await;
+            stores.close().await;
             done
         })
     }
 }
 
 impl Create {
-    async fn run(self, keys: &impl tenancy::KeyStore, output: &Output) -> Result<Exit> {
+    async fn run(self, keys: &dyn KeyStore, output: &Output) -> Result<Exit> {
         let now_ms = SystemClock::default().now_ms();
         let allowed = |names: Vec<String>| AllowList::from((!names.is_empty()).then_some(names));
         let new = NewKey {
@@ -126,7 +127,7 @@ impl Create {
     }
 }
 
-async fn list(keys: &impl tenancy::KeyStore, tenant: Option<&str>, output: &Output) -> Result<Exit> {
+async fn list(keys: &dyn KeyStore, tenant: Option<&str>, output: &Output) -> Result<Exit> {
     let now_ms = SystemClock::default().now_ms();
     let tenant = tenant.map(Tenant::new);
     let keys = keys.list(tenant.as_ref()).await?;
@@ -144,7 +145,7 @@ async fn list(keys: &impl tenancy::KeyStore, tenant: Option<&str>, output: &Outp
     Ok(Exit::Success)
 }
 
-async fn revoke(keys: &impl tenancy::KeyStore, id: &KeyId, output: &Output) -> Result<Exit> {
+async fn revoke(keys: &dyn KeyStore, id: &KeyId, output: &Output) -> Result<Exit> {
     let now_ms = SystemClock::default().now_ms();
     let key = match keys.revoke(id, now_ms).await {
         Ok(key) => key,

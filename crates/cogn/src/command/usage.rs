@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use engine::port::{Archive, Clock, DAY_MS, UsageFilter, UsageRow};
+use engine::port::{Clock, DAY_MS, UsageFilter, UsageRow};
 use serde_json::{Value, json};
 use tenancy::Tenant;
 
@@ -41,7 +41,7 @@ enum By {
 
 impl Usage {
     pub(crate) fn run(self, output: &Output) -> Result<Exit> {
-        let path = server_setup::journal_path(self.journal)?;
+        let settings = server_setup::command_store_settings(self.journal)?;
         let now_ms = SystemClock::default().now_ms();
         let filter = UsageFilter {
             since_ms: self.since.map(|time| now_ms.saturating_sub(time.as_millis())),
@@ -53,9 +53,9 @@ impl Usage {
         };
         let tenant = self.tenant.as_deref().map(Tenant::new);
         let lines = wiring::current_thread_runtime()?.block_on(async {
-            let journal = server_setup::open_journal(&path, None).await?;
-            let lines = journal.usage(tenant.as_ref(), &filter).await;
-            journal.close().await;
+            let stores = store::open(&settings).await?;
+            let lines = stores.archive.usage(tenant.as_ref(), &filter).await;
+            stores.close().await;
             anyhow::Ok(lines?)
         })?;
         if output.json {

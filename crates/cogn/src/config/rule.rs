@@ -5,6 +5,7 @@ use engine::route::Policy;
 use ir::envelope::PolicySpec;
 use module::diagnostic::nearest;
 use serde_json::Value;
+use store::StoreUrl;
 
 use super::known_secrets::is_secret_name;
 use super::layer::escape;
@@ -34,6 +35,7 @@ pub(super) fn rules(merged: &Merged) -> Vec<Problem> {
     found.gate();
     found.network();
     found.aliases();
+    found.store();
     found.problems
 }
 
@@ -51,6 +53,17 @@ impl Problems<'_> {
                 (Some(_), Some(_)) => self.report(&pointer, "`env` and `file` cannot be combined"),
                 _ => {}
             }
+        }
+    }
+
+    fn store(&mut self) {
+        let metadata = self
+            .merged
+            .tree
+            .get("store")
+            .and_then(|store| store["metadata"].as_str());
+        if let Some(Err(reason)) = metadata.map(str::parse::<StoreUrl>) {
+            self.report("/store/metadata", reason);
         }
     }
 

@@ -387,6 +387,16 @@ fn reports_all_problems_at_once() {
 }
 
 #[test]
+fn other_databases_are_refused() {
+    let text = "[store]\nmetadata = \"postgres://cogn@127.0.0.1/cogn\"\n";
+    let (key, message, _) = found(&[("cogn.toml", text)]).remove(0);
+    assert_eq!(key, "store.metadata");
+    assert_eq!(message, "PostgreSQL is not supported; use sqlite:FILE");
+    let text = "[store]\nmetadata = \"sqlite:other.db\"\n";
+    assert_eq!(found(&[("cogn.toml", text)]), []);
+}
+
+#[test]
 fn variables_override_files_and_defaults() {
     let variables = [("COGN_TIMEOUTS__IDLE_MS", "5")];
     let variables = variables

@@ -49,6 +49,27 @@ pub(crate) fn session(response: &reqwest::Response) -> String {
 }
 
 #[tokio::test]
+async fn configured_store_is_used_unless_a_file_is_named() {
+    let stage = Stage::new();
+    let database = stage.path("state/configured.db");
+    let keys = |journal: &[&str]| {
+        let output = stage
+            .cogn()
+            .args(["keys", "create", "test"])
+            .args(journal)
+            .env("COGN_STORE__METADATA", format!("sqlite:{}", database.display()))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    keys(&["--journal", stage.path("named.db").to_str().unwrap()]);
+    assert!(stage.path("named.db").try_exists().unwrap());
+    assert!(!database.try_exists().unwrap());
+    keys(&[]);
+    assert!(database.try_exists().unwrap());
+}
+
+#[tokio::test]
 async fn server_with_required_auth_refuses_other_requests() {
     let stage = Stage::new();
     let (good, reader) = (key(&stage, &[]), key(&stage, &["--scope", "read"]));

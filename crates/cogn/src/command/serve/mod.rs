@@ -65,14 +65,14 @@ impl Serve {
         let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.depot())?;
         let fleet = Arc::new(fleet);
         let folders = wiring::load_all(search, output)?;
-        let path = server_setup::journal_path(self.journal)?;
+        let store = server_setup::store_settings(self.journal, &settings)?;
         wiring::server_runtime()?.block_on(async {
-            let journal = server_setup::open_journal(&path, settings.journal.bytes_max).await?;
-            let _held = server_setup::lock_journal(&path)?;
+            let stores = store::open(&store).await?;
+            let _lock = server_setup::lock_stores(&stores)?;
             let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
             let ports = Ports {
                 fleet,
-                journal: journal.clone(),
+                journal: stores.journal.clone(),
                 clock: clock.clone(),
             };
             let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(desk);
@@ -84,7 +84,7 @@ impl Serve {
             let stop = stop_signal();
             announce(output, listener.local_addr()?, tls.is_some())?;
             let gateway = Gateway::new(engine.clone(), settings.gateway(listen));
-            let gateway = server_setup::configure_gateway(gateway, &journal, &clock, &settings, required)?;
+            let gateway = server_setup::configure_gateway(gateway, &stores, &clock, &settings, required)?;
             let swept = CancellationToken::new();
             let exporter = traces::Exporter::of(&settings, &engine)?;
             let exporting = async {
@@ -92,7 +92,7 @@ impl Serve {
                     exporter.work(swept.clone()).await;
                 }
             };
-            let janitor = server_setup::retention_task(&journal, &clock, &settings).run(swept.clone());
+            let janitor = server_setup::retention_task(&stores, &clock, &settings).run(swept.clone());
             let reload = Reload {
                 search: search.clone(),
                 folders: Arc::new(Mutex::new(folders)),
@@ -103,7 +103,7 @@ impl Serve {
                 gateway: gateway.clone(),
                 tls: tls.clone(),
                 doors: Some(AuthReload {
-                    journal: journal.clone(),
+                    stores: stores.clone(),
                     clock: clock.clone(),
                     require_auth: self.require_auth,
                 }),
@@ -119,7 +119,7 @@ impl Serve {
             };
             let (served, (), ()) = tokio::join!(serve, janitor, exporting);
             served?;
-            journal.close().await;
+            stores.close().await;
             Ok(Exit::Success)
         })
     }

@@ -14,7 +14,7 @@ use anyhow::Result;
 use engine::Engine;
 use engine::port::Clock;
 use gateway::{Auth, Gateway, Tls};
-use store::sqlite::SqliteJournal;
+use store::Stores;
 use tracing::{info, warn};
 
 use crate::backends::{self, BackendName};
@@ -50,7 +50,7 @@ pub(crate) struct Reload {
 /// The parts that are needed to rebuild authentication.
 #[derive(Clone)]
 pub(crate) struct AuthReload {
-    pub(crate) journal: Arc<SqliteJournal>,
+    pub(crate) stores: Stores,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) require_auth: bool,
 }
@@ -59,7 +59,7 @@ impl AuthReload {
     fn auth(&self, listen: SocketAddr, settings: &Settings) -> Result<Auth> {
         let required = self.require_auth || settings.auth.required;
         server_setup::require_auth_on_public_address(listen, required)?;
-        server_setup::auth(&self.journal, &self.clock, settings, required)
+        server_setup::auth(&self.stores, &self.clock, settings, required)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `[auth]`, `[limits]` and `[journal]`: authentication, capacity and retention of a server.
+//! `[auth]`, `[limits]`, `[store]` and `[journal]`: authentication, capacity, storage and retention of a server.
 
 use std::time::Duration;
 
@@ -80,4 +80,11 @@ impl Journal {
             usage_ms: self.keep_usage_days.saturating_mul(DAY_MS),
         }
     }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Store {
+    /// The address of the database; a relative path is relative to the data folder.
+    pub(crate) metadata: Option<String>,
 }

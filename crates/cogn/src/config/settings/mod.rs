@@ -27,7 +27,7 @@ use super::schema::problems;
 use crate::output::hinted;
 
 pub(crate) use alias::Alias;
-pub(crate) use auth_and_limits::{Auth, Journal, Jwt, Limits};
+pub(crate) use auth_and_limits::{Auth, Journal, Jwt, Limits, Store};
 pub(crate) use backend::{Backend, BackendKind, TimeoutOverrides};
 pub(crate) use gate::{Gate, GateAction, GateRule};
 pub(crate) use mcp::McpSettings;
@@ -58,6 +58,8 @@ pub(crate) struct Settings {
     pub(crate) media: Media,
     pub(crate) auth: Auth,
     pub(crate) limits: Limits,
+    #[serde(default)]
+    pub(crate) store: Store,
     pub(crate) journal: Journal,
     pub(crate) server: Server,
     pub(crate) mcp: McpSettings,
@@ -177,6 +179,7 @@ impl Settings {
             ("server.header_read_ms", old.header_read_ms != new.header_read_ms),
             ("server.write_stall_ms", old.write_stall_ms != new.write_stall_ms),
             ("server.tls", old.tls != new.tls),
+            ("store", self.store != other.store),
             ("journal", self.journal != other.journal),
             ("traces", self.traces != other.traces),
         ];
