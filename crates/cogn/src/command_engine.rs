@@ -132,7 +132,7 @@ impl CommandEngine {
         let ports = Ports {
             fleet: self.fleet.clone(),
             journal: Arc::new(MemoryJournal::default()),
-            clock: Arc::new(SystemClock::default()),
+            clock: Arc::new(SystemClock),
         };
         let settings = Settings {
             gates: self.gates.clone(),

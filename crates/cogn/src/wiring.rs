@@ -1,6 +1,5 @@
 //! The composition root: connects the adapters with the engine. No decisions about runs are made here.
 
-use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -107,12 +106,9 @@ pub(crate) fn server_runtime() -> Result<Runtime> {
     built.context("cannot start the runtime")
 }
 
-/// The system clock, and random numbers with keys from the operating system.
+/// The system clock, and random numbers of the operating system.
 #[derive(Debug, Default)]
-pub(crate) struct SystemClock {
-    high_keys: RandomState,
-    low_keys: RandomState,
-}
+pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the Clock")]
@@ -121,12 +117,13 @@ impl Clock for SystemClock {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A hash of a counter with random keys of the operating system: without the keys, the next value cannot
-    /// be derived from earlier ones.
+    /// Aborts if the operating system has no random numbers: the id of a run must not be predictable, because
+    /// who knows it can read the run. The standard library's hash maps abort in the same case.
     fn random(&self) -> u128 {
-        static COUNTER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-        let count = COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let high = u128::from(self.high_keys.hash_one(count));
-        high << 64 | u128::from(self.low_keys.hash_one(count))
+        let mut bytes = [0; 16];
+        match getrandom::fill(&mut bytes) {
+            Ok(()) => u128::from_ne_bytes(bytes),
+            Err(_) => std::process::abort(),
+        }
     }
 }

@@ -92,7 +92,7 @@ impl Keys {
 
 impl Create {
     async fn run(self, keys: &dyn KeyStore, output: &Output) -> Result<Exit> {
-        let now_ms = SystemClock::default().now_ms();
+        let now_ms = SystemClock.now_ms();
         let allowed = |names: Vec<String>| AllowList::from((!names.is_empty()).then_some(names));
         let new = NewKey {
             name: self.name,
@@ -128,7 +128,7 @@ impl Create {
 }
 
 async fn list(keys: &dyn KeyStore, tenant: Option<&str>, output: &Output) -> Result<Exit> {
-    let now_ms = SystemClock::default().now_ms();
+    let now_ms = SystemClock.now_ms();
     let tenant = tenant.map(Tenant::new);
     let keys = keys.list(tenant.as_ref()).await?;
     if output.json {
@@ -146,7 +146,7 @@ async fn list(keys: &dyn KeyStore, tenant: Option<&str>, output: &Output) -> Res
 }
 
 async fn revoke(keys: &dyn KeyStore, id: &KeyId, output: &Output) -> Result<Exit> {
-    let now_ms = SystemClock::default().now_ms();
+    let now_ms = SystemClock.now_ms();
     let key = match keys.revoke(id, now_ms).await {
         Ok(key) => key,
         Err(error @ KeyError::Unknown(_)) => {

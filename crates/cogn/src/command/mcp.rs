@@ -50,7 +50,7 @@ impl Mcp {
         let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.depot())?;
         let fleet = Arc::new(fleet);
         let folders = wiring::load_all(search, output)?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let journal = Arc::new(MemoryJournal::default());
         let keep = RetentionPolicy {
             runs_ms: KEEP_MS,

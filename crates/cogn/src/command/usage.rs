@@ -42,7 +42,7 @@ enum By {
 impl Usage {
     pub(crate) fn run(self, output: &Output) -> Result<Exit> {
         let settings = server_setup::command_store_settings(self.journal)?;
-        let now_ms = SystemClock::default().now_ms();
+        let now_ms = SystemClock.now_ms();
         let filter = UsageFilter {
             since_ms: self.since.map(|time| now_ms.saturating_sub(time.as_millis())),
             until_ms: None,

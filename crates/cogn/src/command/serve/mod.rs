@@ -69,7 +69,7 @@ impl Serve {
         wiring::server_runtime()?.block_on(async {
             let stores = store::open(&store).await?;
             let _lock = server_setup::lock_stores(&stores)?;
-            let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+            let clock: Arc<dyn Clock> = Arc::new(SystemClock);
             let ports = Ports {
                 fleet,
                 journal: stores.journal.clone(),
