@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::port::{EncodedEvent, JournalError};
-use engine::run::{envelope, envelope_text};
+use engine::run::envelope;
 use ir::RunId;
 use module::code;
 use module::envelope::{Envelope, EnvelopeBody, ErrorBody, Meta, Risk};
@@ -91,20 +91,12 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The envelope of an ended run, from its terminal event. A successful one is already JSON text.
+/// The envelope of an ended run, from its terminal event.
 pub(crate) fn run(run: RunId, last: &EncodedEvent) -> Response {
-    let mut response = match envelope_text(last) {
-        Some(text) => {
-            let json = HeaderValue::from_static("application/json");
-            ([(CONTENT_TYPE, json)], text).into_response()
-        }
-        None => {
-            let envelope = envelope(last);
-            let code = envelope.pointer("/error/code").and_then(Value::as_str);
-            let status = code.map_or(StatusCode::OK, status_of);
-            envelope_response(status, envelope)
-        }
-    };
+    let envelope = envelope(last);
+    let code = envelope.pointer("/error/code").and_then(Value::as_str);
+    let status = code.map_or(StatusCode::OK, status_of);
+    let mut response = envelope_response(status, envelope);
     if let Ok(value) = HeaderValue::from_str(&run.to_string()) {
         response.headers_mut().insert(SESSION_HEADER, value);
     }

@@ -84,13 +84,6 @@ impl Upstream for RateLimited {
         }
     }
 
-    fn stream_text(&self, request: Arc<Request>) -> EventStream {
-        match self.take() {
-            Ok(()) => self.upstream.stream_text(request),
-            Err(error) => stream::iter([Event::Error { error }]).boxed(),
-        }
-    }
-
     /// A slot is taken only for a call that is made: a request that cannot be passed through is opened next.
     fn stream_raw(&self, request: &Arc<Request>, verbatim: &Arc<RawRequest>) -> Option<RawStream> {
         let pieces = self.upstream.stream_raw(request, verbatim)?;

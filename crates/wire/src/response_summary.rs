@@ -1,10 +1,10 @@
-//! A summary of a unary response: id and model, finish reason and usage where the body is forwarded
-//! unchanged, and the text as well where only text is needed. The other fields are checked to be valid JSON
-//! and not built. A response outside of the common shapes is left to the full decoder.
+//! A summary of a unary response whose body is forwarded unchanged: id and model, finish reason and usage.
+//! The other fields are checked to be valid JSON and not built. A response outside of the common shapes is
+//! left to the full decoder.
 
 use std::borrow::Cow;
 
-use ir::{ChatResponse, Dialect, Event, FinishReason, Part, PartBody, Usage};
+use ir::{Dialect, Event, FinishReason, Usage};
 use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -22,48 +22,35 @@ pub fn summarize(dialect: Dialect, body: &[u8]) -> Option<Vec<Event>> {
     }
 }
 
-/// A text-only response for callers that use only its text, finish reason and usage; `None` if the response
-/// needs the full decoder.
-pub fn text_response(dialect: Dialect, body: &[u8]) -> Option<ChatResponse> {
-    let text = unmarked(body)?;
-    match dialect {
-        Dialect::OpenaiChat => text_completion(serde_json::from_str(text).ok()?),
-        _ => None,
-    }
-}
-
-/// Whether the text may contain a control token, which requires a warning.
-fn is_marked(text: &[u8]) -> bool {
-    memmem::find(text, b"<|").is_some()
-}
-
+/// The body as text; `None` if it may contain a control token, which requires a warning.
 fn unmarked(body: &[u8]) -> Option<&str> {
-    match is_marked(body) {
-        true => None,
-        false => std::str::from_utf8(body).ok(),
+    match memmem::find(body, b"<|") {
+        Some(_) => None,
+        None => std::str::from_utf8(body).ok(),
     }
 }
 
 type OptText<'a> = Option<Cow<'a, str>>;
 
 #[derive(Deserialize)]
-struct Completion<'a, M> {
+struct Completion<'a> {
     #[serde(borrow, default)]
     id: OptText<'a>,
     #[serde(borrow, default)]
     model: OptText<'a>,
     created: Option<u64>,
-    #[serde(borrow, bound(deserialize = "M: Deserialize<'de>"))]
-    choices: Vec<Choice<'a, M>>,
+    #[serde(borrow)]
+    choices: Vec<Choice<'a>>,
     usage: Option<Value>,
     error: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
-struct Choice<'a, M> {
+struct Choice<'a> {
     #[serde(borrow, default)]
     finish_reason: OptText<'a>,
-    message: M,
+    #[serde(borrow)]
+    message: Role<'a>,
 }
 
 #[derive(Deserialize)]
@@ -72,63 +59,7 @@ struct Role<'a> {
     role: Cow<'a, str>,
 }
 
-/// A text message. The other content fields are declared so that their presence is detected.
-#[derive(Deserialize)]
-struct TextMessage<'a> {
-    #[serde(borrow)]
-    role: Cow<'a, str>,
-    content: String,
-    tool_calls: Option<Vec<IgnoredAny>>,
-    function_call: Option<IgnoredAny>,
-    reasoning_content: Option<IgnoredAny>,
-    reasoning: Option<IgnoredAny>,
-    refusal: Option<IgnoredAny>,
-    audio: Option<IgnoredAny>,
-    images: Option<IgnoredAny>,
-}
-
-impl TextMessage<'_> {
-    fn is_only_text(&self) -> bool {
-        let others = [
-            &self.function_call,
-            &self.reasoning_content,
-            &self.reasoning,
-            &self.refusal,
-            &self.audio,
-            &self.images,
-        ];
-        let calls = self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty());
-        self.role == "assistant" && !calls && others.into_iter().all(Option::is_none)
-    }
-}
-
-fn text_completion(answer: Completion<'_, TextMessage<'_>>) -> Option<ChatResponse> {
-    let first = answer.choices.into_iter().next()?;
-    if answer.error.is_some() || !first.message.is_only_text() || first.message.content.is_empty() {
-        return None;
-    }
-    // JSON escapes can hide a token until the text is decoded.
-    if is_marked(first.message.content.as_bytes()) {
-        return None;
-    }
-    let finish_reason = match first.finish_reason.as_deref()? {
-        "stop" => FinishReason::Stop,
-        "length" => FinishReason::Length,
-        _ => return None,
-    };
-    let usage = account(answer.usage, openai_chat::usage::counted)?;
-    Some(ChatResponse {
-        id: answer.id.map(Cow::into_owned),
-        model: answer.model.map(Cow::into_owned),
-        created: answer.created,
-        parts: vec![Part::from(PartBody::Text(first.message.content))],
-        usage,
-        finish_reason: Some(finish_reason),
-        ..ChatResponse::default()
-    })
-}
-
-fn completion(answer: Completion<'_, Role<'_>>) -> Option<Vec<Event>> {
+fn completion(answer: Completion<'_>) -> Option<Vec<Event>> {
     let first = answer.choices.first()?;
     if answer.error.is_some() || first.message.role != "assistant" {
         return None;
@@ -205,11 +136,11 @@ fn events(
 #[cfg(test)]
 mod tests {
     use ir::fold::unfold;
-    use ir::{Delta, Dialect, Event};
+    use ir::{Dialect, Event};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use super::{summarize, text_response};
+    use super::summarize;
     use crate::chat::decode_response;
 
     /// The same events from the full decoder.
@@ -222,31 +153,6 @@ mod tests {
             )
         });
         Some(kept.collect())
-    }
-
-    /// The events of the full decoder without vendor-specific fields.
-    fn bare(dialect: Dialect, body: &Value) -> Option<Vec<Event>> {
-        let events = unfold(&decode_response(dialect, body.clone()).ok()?);
-        let kept = events.into_iter().filter(|event| {
-            let delta = |event: &Event| {
-                matches!(
-                    event,
-                    Event::BlockDelta {
-                        delta: Delta::Meta { .. },
-                        ..
-                    }
-                )
-            };
-            !matches!(event, Event::Meta { .. }) && !delta(event)
-        });
-        let unsaid = kept.map(|event| match event {
-            Event::Usage { mut usage } => {
-                usage.raw = None;
-                Event::Usage { usage }
-            }
-            event => event,
-        });
-        Some(unsaid.collect())
     }
 
     fn completion() -> Value {
@@ -281,63 +187,6 @@ mod tests {
             assert!(seen.is_some());
             assert_eq!(seen, in_full(dialect, &body));
         }
-    }
-
-    #[test]
-    fn text_response_ignores_other_fields() {
-        let chat = |pointer: &str, value: Value| {
-            let mut body = completion();
-            let (parent, key) = pointer.rsplit_once('/').unwrap();
-            body.pointer_mut(parent).unwrap()[key] = value;
-            body
-        };
-        for body in [
-            completion(),
-            chat("/timings", json!({"predicted_ms": 3.5})),
-            chat("/choices/0/message/tool_calls", json!([])),
-            chat("/choices/0/message/reasoning_content", Value::Null),
-            chat("/choices/0/logprobs", json!({"content": [{"token": "a"}]})),
-            chat("/choices/0/finish_reason", json!("length")),
-        ] {
-            let response = text_response(Dialect::OpenaiChat, body.to_string().as_bytes());
-            assert_eq!(
-                response.map(|response| unfold(&response)),
-                bare(Dialect::OpenaiChat, &body)
-            );
-        }
-        for (pointer, value) in [
-            ("/choices/0/message/reasoning_content", json!("hm")),
-            ("/choices/0/message/reasoning", json!("hm")),
-            ("/choices/0/message/refusal", json!("no")),
-            ("/choices/0/message/tool_calls", json!([{"id": "1"}])),
-            ("/choices/0/message/function_call", json!({"name": "f"})),
-            ("/choices/0/message/audio", json!({"data": "AA=="})),
-            ("/choices/0/message/images", json!([{}])),
-            (
-                "/choices/0/message/content",
-                json!([{"type": "text", "text": "a"}]),
-            ),
-            ("/choices/0/message/content", Value::Null),
-            ("/choices/0/message/content", json!("")),
-            ("/choices/0/message/content", json!("<|end|>")),
-            ("/choices/0/finish_reason", json!("tool_calls")),
-            ("/error", json!({"message": "busy"})),
-            ("/usage", json!(3)),
-        ] {
-            let body = chat(pointer, value).to_string();
-            assert_eq!(
-                text_response(Dialect::OpenaiChat, body.as_bytes()),
-                None,
-                "{body}"
-            );
-        }
-    }
-
-    #[test]
-    fn escaped_control_token_is_detected() {
-        let body = completion().to_string().replace("a \\\"", "\\u003c|channel|>");
-        assert!(body.contains("u003c|channel"), "{body}");
-        assert_eq!(text_response(Dialect::OpenaiChat, body.as_bytes()), None);
     }
 
     #[test]
@@ -384,10 +233,6 @@ mod tests {
             if let Some(seen) = summarize(dialect, &bytes) {
                 let body: Value = serde_json::from_slice(&bytes).unwrap();
                 prop_assert_eq!(Some(seen), in_full(dialect, &body));
-            }
-            if let Some(response) = text_response(dialect, &bytes) {
-                let body: Value = serde_json::from_slice(&bytes).unwrap();
-                prop_assert_eq!(Some(unfold(&response)), bare(dialect, &body));
             }
         }
     }

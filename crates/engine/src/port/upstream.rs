@@ -79,12 +79,6 @@ pub trait Upstream: Send + Sync + fmt::Debug {
     /// Starts an attempt. Returns at once: connecting is part of the stream.
     fn stream(&self, request: Arc<Request>) -> EventStream;
 
-    /// The same for a caller that uses only text, warnings, usage and the end; vendor extensions may be
-    /// omitted.
-    fn stream_text(&self, request: Arc<Request>) -> EventStream {
-        self.stream(request)
-    }
-
     /// The same attempt with the raw bytes of the answer, if the back-end has the caller's dialect and
     /// passthrough is possible. `None`: the answer has to be encoded.
     fn stream_raw(&self, _request: &Arc<Request>, _verbatim: &Arc<RawRequest>) -> Option<RawStream> {

@@ -18,7 +18,7 @@ mod trace_store;
 pub use command::{OnDisconnect, RunMode, RunOptions, RunRequest, Warning};
 pub use preface::Preface;
 pub use record::{AttemptError, AttemptOutcome, AttemptRecord, AttemptRole, Trace};
-pub use render::{envelope, envelope_text};
+pub use render::envelope;
 pub use subscription::{ReadFrom, ResumePoint, Subscription};
 pub use trace_store::TraceSink;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use module::stream::{self, Assembler, Chunk, envelope_of};
+use module::stream::{Assembler, Chunk, envelope_of};
 use serde_json::Value;
 
 use crate::port::{EncodedEvent, EventKind};
@@ -31,14 +31,6 @@ pub fn envelope(last: &EncodedEvent) -> Value {
     // Without a terminal event the stream was cut off.
     let envelope = chunk.and_then(envelope_of);
     envelope.unwrap_or_else(|| Assembler::new().finish().envelope)
-}
-
-/// The same as JSON text, copied from a `final` event; `None` where [`envelope`] has to parse the event.
-pub fn envelope_text(last: &EncodedEvent) -> Option<String> {
-    match last.kind {
-        EventKind::Final => stream::envelope_text(&last.body),
-        _ => None,
-    }
 }
 
 pub(crate) fn decode(event: &EncodedEvent) -> Option<Chunk> {

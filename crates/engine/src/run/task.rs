@@ -218,7 +218,7 @@ impl RunTask {
 
     /// The selector returned a member that can be called; `None` would be an attempt without events.
     fn call(&self, member: usize, request: Arc<Request>) -> Option<EventStream> {
-        Some(self.fleet.upstream(member)?.stream_text(request))
+        Some(self.fleet.upstream(member)?.stream(request))
     }
 
     /// Journals the pending events, then publishes them.

@@ -13,7 +13,6 @@ pub mod json;
 mod partial_value;
 mod projection;
 mod saved_stream;
-mod splice;
 mod strict_eq;
 mod violation;
 
@@ -23,5 +22,4 @@ pub use check::check_chunk;
 pub use chunk::{Checkpoint, Chunk, Progress, Recovery};
 pub use projection::{Projector, ProjectorOptions};
 pub use saved_stream::assemble_ndjson;
-pub use splice::envelope_text;
 pub use violation::Violation;

@@ -33,7 +33,6 @@ use reqwest::header::HeaderMap;
 use secrecy::SecretString;
 use tokio::sync::OnceCell;
 
-use self::response_stream::EventFilter;
 use self::transport::ResolvedEndpoint;
 pub use client::{Client, ClientError, ClientOptions, Proxy};
 
@@ -182,11 +181,7 @@ impl Upstream for HttpUpstream {
     }
 
     fn stream(&self, request: Arc<Request>) -> EventStream {
-        response_stream::events(self.inner.clone(), request, EventFilter::All)
-    }
-
-    fn stream_text(&self, request: Arc<Request>) -> EventStream {
-        response_stream::events(self.inner.clone(), request, EventFilter::TextOnly)
+        response_stream::events(self.inner.clone(), request)
     }
 
     fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {

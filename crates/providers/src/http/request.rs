@@ -1,15 +1,14 @@
 //! Encodes a canonical request as an HTTP request. The URL comes from the configuration only; caller data
 //! cannot change it.
 
-use futures::FutureExt;
 use ir::adaptation::{Component, Ledger};
 use ir::event::{ADAPTED, Warning};
-use ir::{ChatRequest, Dialect, Error, ErrorKind, Feature, Phase, Request, Role};
+use ir::{ChatRequest, Dialect, Error, ErrorKind, Feature, Phase, Request};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 use wire::chat;
 
-use super::adapt::{adapt, must_adapt};
+use super::adapt::adapt;
 use super::outgoing::{self, Outgoing};
 use super::patch::patch;
 use super::{HttpInner, HttpOptions, VendorSpec, models};
@@ -47,10 +46,7 @@ pub(super) async fn prepare(instance: &HttpInner, request: &Request) -> Result<P
         Some(model) => String::from(model),
         None => String::from(models::sole_model(instance).await?),
     };
-    let (path, body, warnings) = match written(asked, &model, request, instance) {
-        Some(body) => ((vendor.path)(asked), Outgoing::Whole(body.into()), Vec::new()),
-        None => encoded(asked, model, request, instance).boxed().await?,
-    };
+    let (path, body, warnings) = encoded(asked, model, request, instance).await?;
     let base_url = options.base_url.trim_end_matches('/');
     let mut headers = traced(instance.headers()?, request);
     body.announce(&mut headers);
@@ -62,21 +58,7 @@ pub(super) async fn prepare(instance: &HttpInner, request: &Request) -> Result<P
     })
 }
 
-/// The body of a plain request that needs no adaptation.
-fn written(asked: &ChatRequest, model: &str, request: &Request, instance: &HttpInner) -> Option<Vec<u8>> {
-    let options = &instance.options;
-    let goes_on = || {
-        let last = asked.messages.last();
-        last.is_some_and(|last| last.role == Role::Assistant)
-    };
-    let more = !request.patches.is_empty() || options.features.contains(&Feature::Prefill) && goes_on();
-    if instance.vendor.dialect != Dialect::OpenaiChat || more || must_adapt(asked, options) {
-        return None;
-    }
-    wire::openai_chat::write_request(asked, model)
-}
-
-/// The path, the body and the losses of any request.
+/// The path, the body and the losses of the request.
 async fn encoded(
     asked: &ChatRequest,
     model: String,

@@ -29,17 +29,8 @@ use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX};
 /// Initial number of bytes that are decoded at once; doubled each time.
 const FIRST_SHARE_BYTES: usize = 1024;
 
-/// Which events a caller needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EventFilter {
-    All,
-    /// Text, usage and the end.
-    TextOnly,
-}
-
-pub(super) fn events(instance: Arc<HttpInner>, request: Arc<Request>, ear: EventFilter) -> EventStream {
-    let mut answer = ResponseStream::new(instance, Stage::Request(request), None);
-    answer.ear = ear;
+pub(super) fn events(instance: Arc<HttpInner>, request: Arc<Request>) -> EventStream {
+    let answer = ResponseStream::new(instance, Stage::Request(request), None);
     // Boxed: moved for every event.
     stream::unfold(Box::new(answer), |mut answer| async move {
         loop {
@@ -76,7 +67,6 @@ struct ResponseStream {
     ready: VecDeque<RawItem>,
     /// Passes the raw bytes through, for a caller that uses the same dialect.
     tap: Option<RawTap>,
-    ear: EventFilter,
     /// Captures the raw response, for a caller with permission to see it.
     words: Option<Words>,
     taken_bytes: usize,
@@ -110,7 +100,6 @@ impl ResponseStream {
             instance,
             ready: VecDeque::new(),
             tap,
-            ear: EventFilter::All,
             words: None,
             taken_bytes: 0,
             undecoded: Bytes::new(),
@@ -202,14 +191,6 @@ impl ResponseStream {
         if passed_on && let Some(events) = response_summary::summarize(dialect, &body) {
             let bytes = body.into();
             return self.ready.push_back(RawItem::Chunk(RawChunk { bytes, events }));
-        }
-        if self.ear == EventFilter::TextOnly
-            && self.words.is_none()
-            && let Some(response) = response_summary::text_response(dialect, &body)
-        {
-            return self
-                .ready
-                .extend(unfold(&response).into_iter().map(RawItem::Event));
         }
         let decoded = serde_json::from_slice(&body)
             .map_err(|error| {

@@ -194,11 +194,6 @@ impl Upstream for RecordingUpstream {
         self.inner.call(request)
     }
 
-    /// All events are recorded.
-    fn stream_text(&self, request: Arc<Request>) -> EventStream {
-        self.stream(request)
-    }
-
     fn stream(&self, request: Arc<Request>) -> EventStream {
         let taking = StreamRecording {
             fingerprint: Fingerprint::of(&request),

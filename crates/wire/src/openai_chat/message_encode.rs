@@ -9,46 +9,6 @@ use serde_json::{Value, json};
 use crate::openai_chat::OWN;
 use crate::openai_chat::content::{cache_control, encode_media, restore};
 
-/// The role and the text of a message with a single plain text, the most common case: it has no losses and no
-/// extra fields. `None` for any other message.
-pub(super) fn plain(message: &Message) -> Option<(&str, &str)> {
-    let Message {
-        id: None,
-        role,
-        name: None,
-        created_at: None,
-        parts,
-        content: _,
-        cache: None,
-        metadata: None,
-        ext,
-    } = message
-    else {
-        return None;
-    };
-    let [
-        Part {
-            body: PartBody::Text(text),
-            cache: None,
-            ext: part_ext,
-        },
-    ] = parts.as_slice()
-    else {
-        return None;
-    };
-    let bare = *role != Role::Tool && ext.is_empty() && part_ext.is_empty();
-    bare.then(|| (role_word(message), text.as_str()))
-}
-
-/// A plain message; `None` for any other, which requires [`encode`].
-pub(super) fn encode_plain(message: &Message) -> Option<Value> {
-    let (role, text) = plain(message)?;
-    let mut map = Map::with_capacity(2);
-    map.insert(String::from("role"), Value::from(role));
-    map.insert(String::from("content"), Value::from(text));
-    Some(Value::Object(map))
-}
-
 pub(super) fn encode(
     message: &Message,
     pointer: &str,
@@ -324,42 +284,5 @@ fn object(value: Value) -> Map {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use ir::{Component, Dialect, Ledger, Message, Part, Role};
-
-    use super::{encode, encode_plain};
-
-    #[test]
-    fn fast_path_equals_full_encoding() {
-        for role in [Role::System, Role::Developer, Role::User, Role::Assistant] {
-            for text in ["", "one \"text\"\n"] {
-                let message = Message::text(role, text);
-                let (mut out, mut ledger) = (Vec::new(), Ledger::new(Component::Adapter));
-                encode(&message, "/payload/messages/0", &mut out, &mut ledger).unwrap();
-                assert_eq!(encode_plain(&message).as_ref(), out.first(), "{role:?}");
-                assert_eq!(ledger.entries(), []);
-            }
-        }
-    }
-
-    #[test]
-    fn fast_path_rejects_other_messages() {
-        let plain = Message::text(Role::User, "text");
-        let mut noted = plain.clone();
-        noted.ext.set(Dialect::OpenaiChat, "$content", "parts");
-        let mut named = plain.clone();
-        named.name = Some(String::from("alice"));
-        let mut two = plain.clone();
-        two.parts.push(Part::text("more"));
-        let mut part = plain;
-        part.parts[0].ext.set(Dialect::Anthropic, "a", 1);
-        let tool = Message::text(Role::Tool, "text");
-        for message in [noted, named, two, part, tool] {
-            assert_eq!(encode_plain(&message), None);
-        }
     }
 }

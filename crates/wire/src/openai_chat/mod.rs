@@ -5,7 +5,6 @@ mod content;
 mod error;
 mod message_decode;
 mod message_encode;
-mod plain;
 mod request_decode;
 mod request_encode;
 mod response;
@@ -17,7 +16,6 @@ use ir::Dialect;
 
 pub(crate) use content::{cache_control, cache_hint, decode_part};
 pub use error::encode as encode_error;
-pub use plain::write_request;
 pub use request_decode::decode as decode_request;
 pub(crate) use request_decode::schema_format;
 pub use request_encode::{ask_for_usage, continue_last_message, encode as encode_request};

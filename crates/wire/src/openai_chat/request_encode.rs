@@ -16,12 +16,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     let mut messages = Vec::with_capacity(chat.messages.len());
     let turns = turns(&chat.messages);
     for (at, message) in turns.iter().enumerate() {
-        match message_encode::encode_plain(message) {
-            Some(plain) => messages.push(plain),
-            None => {
-                message_encode::encode(message, &format!("/payload/messages/{at}"), &mut messages, ledger)?;
-            }
-        }
+        message_encode::encode(message, &format!("/payload/messages/{at}"), &mut messages, ledger)?;
     }
     tool_result_name::book(&turns, OWN, ledger);
     map.insert(String::from("messages"), Value::Array(messages));

@@ -7,11 +7,6 @@ use ir::Map;
 
 /// `dialect` is the dialect under which the raw usage is preserved.
 pub(crate) fn decode(value: &Value, dialect: Dialect) -> Usage {
-    counted(value).with_raw(dialect, value.clone())
-}
-
-/// Without the raw vendor usage.
-pub(crate) fn counted(value: &Value) -> Usage {
     let at = |key: &str| member(value, key).and_then(Value::as_u64);
     let within = |object: Option<&Value>, key: &str| member(object?, key)?.as_u64();
     let (prompt, input) = (
@@ -24,7 +19,7 @@ pub(crate) fn counted(value: &Value) -> Usage {
     );
     let of_input = |key: &str| within(prompt, key).or_else(|| within(input, key));
     let of_output = |key: &str| within(completion, key).or_else(|| within(output, key));
-    Usage {
+    let usage = Usage {
         input_tokens: at("prompt_tokens").or_else(|| at("input_tokens")),
         output_tokens: at("completion_tokens").or_else(|| at("output_tokens")),
         cache_read_tokens: of_input("cached_tokens").or_else(|| at("prompt_cache_hit_tokens")),
@@ -35,7 +30,8 @@ pub(crate) fn counted(value: &Value) -> Usage {
         cost_usd: member(value, "cost").and_then(|cost| serde_json::from_value(cost.clone()).ok()),
         estimated: false,
         raw: None,
-    }
+    };
+    usage.with_raw(dialect, value.clone())
 }
 
 /// Usage objects are small: a linear scan is cheaper than hashing the key.
