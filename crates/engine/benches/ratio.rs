@@ -2,15 +2,20 @@
 //! load snapshot, filter, order and the slot on the instance. The limit is a time, so the baseline is that
 //! time. Prints one JSON line per figure for `cargo x bench`; as a test it runs only a few iterations.
 
+use std::future::ready;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::fleet::{BackendSelector, Fleet, Member, NextBackend, Settings};
-use engine::port::{Backend, EventStream, Upstream};
+use engine::port::{
+    Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream, unsupported_operation,
+};
 use engine::route::{HashKey, HostPolicy, Policy};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use ir::operation::Feature;
-use ir::{ChatRequest, Generation, Message, Price, Request, ResponseFormat, Role};
+use ir::{ChatRequest, Error, Generation, Message, Price, Request, ResponseFormat, Role};
 use serde_json::json;
 
 const BACKENDS: usize = 1_000;
@@ -43,6 +48,26 @@ impl Upstream for Silent {
 
     fn stream(&self, _: Arc<Request>) -> EventStream {
         Box::pin(futures::stream::pending())
+    }
+
+    fn stream_raw(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
+        None
+    }
+
+    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
+        ready(Err(unsupported_operation(&self.0, &request))).boxed()
+    }
+
+    fn supports_patches(&self) -> bool {
+        false
+    }
+
+    fn count_request(&self, _: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+        ready(None).boxed()
+    }
+
+    fn count_tokens(&self, _: &str) -> Option<usize> {
+        None
     }
 }
 

@@ -2,12 +2,14 @@
 //! dedicated thread, where calls wait in a bounded queue. That thread detects a dropped stream between two
 //! tokens.
 
+use std::future::ready;
 use std::sync::Arc;
 
-use engine::port::{Backend, EventStream, Upstream};
-#[cfg(feature = "llama")]
+use engine::port::{
+    Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream, unsupported_operation,
+};
 use futures::future::BoxFuture;
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use ir::{Error, ErrorKind, Event, Feature, Phase, Request};
 
 use crate::Options;
@@ -104,6 +106,28 @@ impl Upstream for LocalUpstream {
     #[cfg(feature = "llama")]
     fn count_tokens(&self, text: &str) -> Option<usize> {
         self.worker.count_tokens(text)
+    }
+
+    fn stream_raw(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
+        None
+    }
+
+    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
+        ready(Err(unsupported_operation(&self.backend, &request))).boxed()
+    }
+
+    fn supports_patches(&self) -> bool {
+        false
+    }
+
+    #[cfg(not(feature = "llama"))]
+    fn count_request(&self, _: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+        ready(None).boxed()
+    }
+
+    #[cfg(not(feature = "llama"))]
+    fn count_tokens(&self, _: &str) -> Option<usize> {
+        None
     }
 }
 

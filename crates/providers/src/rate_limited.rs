@@ -104,6 +104,11 @@ impl Upstream for RateLimited {
         self.upstream.supports_patches()
     }
 
+    /// Takes no slot: nothing is generated, and vendors limit their count endpoint separately.
+    fn count_request(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+        self.upstream.count_request(request)
+    }
+
     fn count_tokens(&self, text: &str) -> Option<usize> {
         self.upstream.count_tokens(text)
     }

@@ -17,4 +17,7 @@ pub use journal::{
     EncodedEvent, EventKind, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry, JournalError,
     LifecycleRecord, NewRun, RunEnd, RunOutcome, RunRecord, RunState,
 };
-pub use upstream::{Backend, EventStream, RawChunk, RawItem, RawRequest, RawStream, UnaryResponse, Upstream};
+pub use upstream::{
+    Backend, EventStream, RawChunk, RawItem, RawRequest, RawStream, UnaryResponse, Upstream,
+    unsupported_operation,
+};

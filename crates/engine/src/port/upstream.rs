@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use ir::adaptation::Adaptation;
@@ -73,6 +72,7 @@ pub struct UnaryResponse {
     pub raw: Option<Value>,
 }
 
+/// No method has a default body: a decorator that does not delegate a method does not compile.
 pub trait Upstream: Send + Sync + fmt::Debug {
     fn backend(&self) -> &Backend;
 
@@ -81,38 +81,32 @@ pub trait Upstream: Send + Sync + fmt::Debug {
 
     /// The same attempt with the raw bytes of the answer, if the back-end has the caller's dialect and
     /// passthrough is possible. `None`: the answer has to be encoded.
-    fn stream_raw(&self, _request: &Arc<Request>, _verbatim: &Arc<RawRequest>) -> Option<RawStream> {
-        None
-    }
+    fn stream_raw(&self, request: &Arc<Request>, verbatim: &Arc<RawRequest>) -> Option<RawStream>;
 
     /// Unary operations: embeddings, images, transcription, speech. Returns at once; dropping the future
     /// cancels the call.
-    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
-        let backend = self.backend();
-        let operation = request.operation();
-        let message = format!(
-            "back-end {} does not support {}",
-            backend.name,
-            operation.as_str()
-        );
-        let mut error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
-        error.operation = Some(operation);
-        std::future::ready(Err(error)).boxed()
-    }
+    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>>;
 
     /// Whether a request is sent as a body to which its patches can be applied.
-    fn supports_patches(&self) -> bool {
-        false
-    }
+    fn supports_patches(&self) -> bool;
 
-    /// Token count of a request, if the back-end can count without answering.
-    fn count_request(&self, _request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
-        std::future::ready(None).boxed()
-    }
+    /// Token count of a request; `None` if the back-end cannot count without answering.
+    fn count_request(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>>;
 
     /// Token count of a text by the tokenizer of the back-end's model; `None` if it is not known without a
     /// call.
-    fn count_tokens(&self, _text: &str) -> Option<usize> {
-        None
-    }
+    fn count_tokens(&self, text: &str) -> Option<usize>;
+}
+
+/// The error of a back-end that does not support the operation of a request.
+pub fn unsupported_operation(backend: &Backend, request: &Request) -> Error {
+    let operation = request.operation();
+    let message = format!(
+        "back-end {} does not support {}",
+        backend.name,
+        operation.as_str()
+    );
+    let mut error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
+    error.operation = Some(operation);
+    error
 }

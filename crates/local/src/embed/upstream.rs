@@ -1,9 +1,10 @@
 //! A sentence encoder as a back-end. Invalid requests are refused immediately; others go to the worker.
 //! Creation is cheap; weights are loaded on the first call.
 
+use std::future::ready;
 use std::sync::Arc;
 
-use engine::port::{Backend, EventStream, UnaryResponse, Upstream};
+use engine::port::{Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use ir::envelope::EmbeddingsRequest;
@@ -134,5 +135,21 @@ impl Upstream for Embedder {
             Ok(params) => self.start(params),
             Err(error) => futures::future::ready(Err(error)).boxed(),
         }
+    }
+
+    fn stream_raw(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
+        None
+    }
+
+    fn supports_patches(&self) -> bool {
+        false
+    }
+
+    fn count_request(&self, _: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+        ready(None).boxed()
+    }
+
+    fn count_tokens(&self, _: &str) -> Option<usize> {
+        None
     }
 }

@@ -1,11 +1,12 @@
 //! A program as a back-end. The configuration limits the number of running processes; a bounded number of
 //! calls waits, and further calls are rejected. Dropping a call kills its process group.
 
+use std::future::ready;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use engine::Intake;
-use engine::port::{Backend, EventStream, UnaryResponse, Upstream};
+use engine::port::{Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use ir::{Error, ErrorKind, Event, Operation, Phase, Request};
@@ -119,6 +120,22 @@ impl Upstream for CommandUpstream {
     fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         let inner = self.inner.clone();
         async move { inner.answer(&request).await }.boxed()
+    }
+
+    fn stream_raw(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
+        None
+    }
+
+    fn supports_patches(&self) -> bool {
+        false
+    }
+
+    fn count_request(&self, _: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+        ready(None).boxed()
+    }
+
+    fn count_tokens(&self, _: &str) -> Option<usize> {
+        None
     }
 }
 

@@ -180,6 +180,10 @@ impl Upstream for HttpUpstream {
         count_tokens::count(self.inner.clone(), request).boxed()
     }
 
+    fn count_tokens(&self, _: &str) -> Option<usize> {
+        None
+    }
+
     fn stream(&self, request: Arc<Request>) -> EventStream {
         response_stream::events(self.inner.clone(), request)
     }

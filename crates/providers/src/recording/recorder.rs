@@ -166,8 +166,6 @@ struct RecordingUpstream {
     recorder: Arc<Recorder>,
 }
 
-// Recording must not hide capabilities, so every method is delegated.
-#[deny(clippy::missing_trait_methods)]
 impl Upstream for RecordingUpstream {
     fn backend(&self) -> &Backend {
         self.inner.backend()

@@ -19,6 +19,8 @@ mod patches;
 #[cfg(test)]
 mod proxy_and_tls;
 #[cfg(test)]
+mod rate_limited;
+#[cfg(test)]
 mod raw_capture;
 #[cfg(test)]
 mod regressions;
