@@ -1,4 +1,4 @@
-//! ARCHITECTURE.md names files and folders that exist.
+//! ARCHITECTURE.md names files, folders and functions that exist.
 
 use crate::git_files;
 use crate::shell::root;
@@ -53,6 +53,52 @@ fn paths_in_the_text_exist() {
                 root().join(path).try_exists().unwrap_or_default(),
                 "ARCHITECTURE.md: no {path}"
             );
+        }
+    }
+}
+
+/// Call paths by their heading, with the maximum number of steps.
+const CALL_PATHS: [(&str, usize); 2] = [
+    ("## Call path of a module stream", 28),
+    ("## Call path of a relayed chat", 24),
+];
+
+/// Each step of a call path is a numbered line that names files with a function: `engine/run/task.rs:drive` is
+/// the function `drive` in `crates/engine/src/run/task.rs`.
+#[test]
+fn call_paths_name_existing_functions() {
+    let text = git_files::read("ARCHITECTURE.md");
+    for (heading, steps_max) in CALL_PATHS {
+        let section = text.lines().skip_while(|line| *line != heading).skip(1);
+        let section = section.take_while(|line| !line.starts_with("## "));
+        let steps: Vec<_> = section
+            .filter(|line| line.starts_with(|first: char| first.is_ascii_digit()))
+            .collect();
+        assert!(
+            (1..=steps_max).contains(&steps.len()),
+            "{heading}: {} steps, at most {steps_max} are allowed",
+            steps.len()
+        );
+        for (index, step) in steps.iter().enumerate() {
+            let number = format!("{}. ", index + 1);
+            assert!(
+                step.starts_with(&number),
+                "{heading}: {step} is not step {number}"
+            );
+            let places: Vec<_> = spans(step)
+                .into_iter()
+                .filter_map(|span| span.split_once(".rs:"))
+                .collect();
+            assert!(!places.is_empty(), "{heading}: step {number} names no function");
+            for (file, function) in places {
+                let (folder, file) = file.split_once('/').unwrap_or_default();
+                let path = format!("crates/{folder}/src/{file}.rs");
+                let defined = git_files::read(&path).contains(&format!("fn {function}"));
+                assert!(
+                    defined,
+                    "{heading}: step {number} names `{function}`, which {path} does not define"
+                );
+            }
         }
     }
 }
