@@ -18,11 +18,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Permit, Queue};
 use crate::compose::{CompositionSpec, CompositionStream};
+use crate::config::EngineConfig;
 use crate::crowd::Crowd;
-use crate::fleet::{BackendSelector, Fleet};
+use crate::fleet::BackendSelector;
 use crate::gate::GateEvaluator;
-use crate::media::{MediaPipeline, PreparedMedia};
-use crate::modules::Modules;
+use crate::media::PreparedMedia;
 use crate::port::{Clock, Journal, JournalError, NewRun};
 use crate::route::Policy;
 use crate::run::machine::{MachineConfig, RunMachine, SentProgress};
@@ -30,20 +30,16 @@ use crate::run::{
     MirrorTasks, Opening, Preface, RecoveredRun, RunBroadcast, RunMode, RunOptions, RunTask, TraceStore,
     Warning, context, warnings_annotation,
 };
-use crate::settings::Settings;
 
 /// Snapshot of what all runs of an engine share.
 #[derive(Clone, Debug)]
 pub(crate) struct Launcher {
-    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) config: Arc<EngineConfig>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) modules: Arc<Modules>,
     /// Zero of the fleet's monotonic time.
     pub(crate) epoch: Instant,
     pub(crate) shadows: MirrorTasks,
     pub(crate) stop: CancellationToken,
-    pub(crate) media: MediaPipeline,
     pub(crate) crowd: Crowd,
 }
 
@@ -150,7 +146,7 @@ impl Launcher {
             Err(body) => (opening.refused(body.clone()), PreparedMedia::default()),
             Ok(_) if !has_media => (opening.preface(), PreparedMedia::default()),
             Ok(_) => {
-                let prepared = opening.prepare(&self.media, &launch.module, &launch.input);
+                let prepared = opening.prepare(&self.config.media, &launch.module, &launch.input);
                 prepared.await?
             }
         };
@@ -164,8 +160,8 @@ impl Launcher {
     fn may_ask_whole(&self, launch: &Launch) -> bool {
         let own_ms = launch.module.manifest.response.max_duration_ms;
         let limit_ms = launch.options.timeout_ms.unwrap_or(own_ms).min(own_ms);
-        let hedges = matches!(self.fleet.host().policy, Some(Policy::Hedged { .. }));
-        let first_byte_ms = self.fleet.settings().timeouts.first_byte_ms;
+        let hedges = matches!(self.config.fleet.host().policy, Some(Policy::Hedged { .. }));
+        let first_byte_ms = self.config.fleet.settings().timeouts.first_byte_ms;
         launch.mode == RunMode::Sync && limit_ms <= first_byte_ms && !hedges
     }
 
@@ -211,8 +207,8 @@ impl Launcher {
         if let Some(own) = trace.and_then(|trace| context(launch.run, Some(trace))) {
             (request.meta.trace_id, request.meta.span_id) = (Some(own.trace_id()), Some(own.span_id()));
         }
-        let (request, fleet_ms) = (Arc::new(request), self.fleet_ms());
-        let mut dispatch = BackendSelector::new(self.fleet.clone(), request, launch.run.seed(), fleet_ms);
+        let (fleet, seed) = (self.config.fleet.clone(), launch.run.seed());
+        let mut dispatch = BackendSelector::new(fleet, Arc::new(request), seed, self.fleet_ms());
         dispatch.allow_models(launch.models.clone());
         let preparation = composed.then(|| {
             let job = CompositionSpec {
@@ -226,7 +222,7 @@ impl Launcher {
             };
             CompositionStream::new(self.clone(), job)
         });
-        let gate = self.settings.gates.for_module(module.name()).cloned();
+        let gate = self.config.settings.gates.for_module(module.name()).cloned();
         let plan = MachineConfig {
             run: launch.run,
             reply_policy: Arc::new(GateEvaluator::new(module.clone(), gate)),
@@ -238,7 +234,7 @@ impl Launcher {
             warnings: launch.warnings,
             timeout_ms: launch.options.timeout_ms,
             trace,
-            settings: self.settings.clone(),
+            settings: self.config.settings.clone(),
             inherited: sent,
             prepares: preparation.is_some(),
             preface,
@@ -246,14 +242,14 @@ impl Launcher {
         Box::new(RunTask {
             run: launch.run,
             machine: Box::new(RunMachine::new(plan, dispatch)),
-            fleet: self.fleet.clone(),
+            fleet: self.config.fleet.clone(),
             journal: launch.journal,
             clock: self.clock.clone(),
             live: seated.live,
             offset: seated.offset,
             taken_over,
             spooled: launch.booked,
-            first_write_delay: Duration::from_millis(self.settings.opening_ms),
+            first_write_delay: Duration::from_millis(self.config.settings.opening_ms),
             stop: self.stop.clone(),
             traces: launch.traces,
             shadows: self.shadows.clone(),

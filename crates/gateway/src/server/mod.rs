@@ -46,7 +46,7 @@ pub async fn serve(
     gateway: Gateway,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    let settings = gateway.settings();
+    let settings = gateway.settings().clone();
     let server = Server {
         tls,
         protocols: Arc::new(Protocols::new(&settings)),
@@ -116,14 +116,14 @@ impl Server {
     async fn stop(&self) {
         let gateway = &self.gateway;
         self.leave.graceful.cancel();
-        let end = Instant::now() + gateway.settings().drain;
-        if tokio::time::timeout_at(end, gateway.engine.drain())
+        let end = Instant::now() + gateway.current().settings().drain;
+        if tokio::time::timeout_at(end, gateway.engine().drain())
             .await
             .is_err()
         {
             warn!("shutdown timed out; unfinished runs are left for recovery");
         }
-        gateway.engine.stop().await;
+        gateway.engine().stop().await;
         gateway.ended.cancel();
         self.connections.close();
         gateway.sockets.close();
@@ -133,13 +133,13 @@ impl Server {
         };
         while tokio::time::timeout(limits::CLOSE, closed()).await.is_err() {
             // A relayed call that waited for others, or that is retried, gets the same drain time.
-            if gateway.engine.running() > 0 && Instant::now() < end {
+            if gateway.engine().running() > 0 && Instant::now() < end {
                 continue;
             }
             // Connections that were not drained in time are closed; their attempts are recorded in the
             // accounting.
             self.leave.forced.cancel();
-            let hung_up = gateway.engine.relays_drained();
+            let hung_up = gateway.engine().relays_drained();
             tokio::time::timeout(limits::CLOSE, hung_up).await.ok();
             return;
         }
@@ -154,7 +154,7 @@ impl Server {
         let protocols = self.protocols.clone();
         let router = self.router.clone();
         let leave = self.leave.clone();
-        let engine = self.gateway.engine.clone();
+        let engine = self.gateway.engine().clone();
         let (stall, opening) = (self.settings.write_stall, self.settings.header_read);
         // Boxed separately: the future of an encrypted connection is larger.
         match tls {
@@ -191,7 +191,7 @@ async fn serve_connection<S>(
     protocol: Protocol,
     router: Router,
     stream: StallTimeoutIo<S>,
-    engine: Arc<Engine>,
+    engine: Engine,
     peer: SocketAddr,
     leave: ConnectionShutdown,
 ) where
