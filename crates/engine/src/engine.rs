@@ -12,11 +12,11 @@ use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{info, warn};
 
 use crate::admission::{Admission, Permit, Queue};
-use crate::crowd::Crowd;
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::gate::GateAction;
@@ -52,7 +52,10 @@ pub struct Engine {
     traces: Arc<TraceStore>,
     /// Zero of the fleet's monotonic time.
     epoch: Instant,
-    pub(crate) crowd: Crowd,
+    /// One task for each run.
+    runs: TaskTracker,
+    /// One token for each relayed call, which runs in the task of its caller.
+    relays: TaskTracker,
     shadows: MirrorTasks,
     stop: CancellationToken,
     media: RwLock<MediaPipeline>,
@@ -61,7 +64,8 @@ pub struct Engine {
 impl Engine {
     pub fn new(ports: Ports, settings: Settings, modules: Modules) -> Self {
         Self {
-            crowd: Crowd::default(),
+            runs: TaskTracker::new(),
+            relays: TaskTracker::new(),
             fleet: RwLock::new(ports.fleet.clone()),
             ports,
             settings: RwLock::new(Arc::new(settings)),
@@ -143,14 +147,14 @@ impl Engine {
 
     /// How many runs and relayed calls are in progress.
     pub fn running(&self) -> usize {
-        self.live().len() + self.crowd.relays.len()
+        self.live().len() + self.relays.len()
     }
 
     /// Reserves a slot for one relayed call until the token is dropped; else the number in progress.
     pub(crate) fn reserve_slot(&self) -> Result<TaskTrackerToken, usize> {
         let running = self.running();
         match running < self.settings().runs_max {
-            true => Ok(self.crowd.relays.token()),
+            true => Ok(self.relays.token()),
             false => Err(running),
         }
     }
@@ -158,11 +162,6 @@ impl Engine {
     /// The current media pipeline.
     pub fn media(&self) -> MediaPipeline {
         self.media.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Whether several runs or relayed calls are in flight, so that yielding can batch their work.
-    pub fn is_crowded(&self) -> bool {
-        self.crowd.is_there()
     }
 
     pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
@@ -179,7 +178,7 @@ impl Engine {
     /// Spawns a tracked task; the broadcast of the run is removed when it ends.
     pub(crate) fn spawn_tracked(&self, run: RunId, task: impl Future<Output = ()> + Send + 'static) {
         let running = self.live.clone();
-        self.crowd.runs.spawn(async move {
+        self.runs.spawn(async move {
             task.await;
             lock(&running).remove(&run);
         });
@@ -356,7 +355,7 @@ impl Engine {
                         end,
                     };
                     unfinished
-                        .finish(&self.ports.journal, &self.crowd.runs, &self.stop)
+                        .finish(&self.ports.journal, &self.runs, &self.stop)
                         .await?;
                 }
             }
@@ -378,13 +377,13 @@ impl Engine {
 
     /// Returns when no relayed call is in progress; by then all of them are journaled.
     pub async fn relays_drained(&self) {
-        self.crowd.relays.close();
-        self.crowd.relays.wait().await;
+        self.relays.close();
+        self.relays.wait().await;
     }
 
     async fn runs_drained(&self) {
-        self.crowd.runs.close();
-        self.crowd.runs.wait().await;
+        self.runs.close();
+        self.runs.wait().await;
         // Mirrored requests are cancelled, so they do not delay the shutdown.
         self.shadows.stop().await;
     }
@@ -425,13 +424,12 @@ impl Engine {
     /// Journals a run and drives it. Both happen in one task, so a caller that disconnects in between leaves
     /// no run without a driver.
     fn spawn(&self, (launch, seated): (Launch, Seated), permit: Option<Permit>, first: Option<Box<First>>) {
-        let (run, running, crowd) = (launch.run, self.live.clone(), self.crowd.clone());
+        let (run, running) = (launch.run, self.live.clone());
         let (tenant, journal) = (launch.tenant.clone(), launch.journal.clone());
         let launcher = self.launcher();
         // Boxed: large closure.
         let start: Box<dyn FnOnce() -> Start + Send> = Box::new(move || launcher.begin(launch, seated));
-        self.crowd.runs.spawn(async move {
-            crowd.gather().await;
+        self.runs.spawn(async move {
             let created = match first {
                 None => true,
                 Some(first) => {
@@ -460,7 +458,6 @@ impl Engine {
             shadows: self.shadows.clone(),
             stop: self.stop.clone(),
             media: self.media(),
-            crowd: self.crowd.clone(),
         }
     }
 

@@ -1,7 +1,6 @@
 //! Builds the tasks of runs: of runs requested by clients and of the steps inside them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -18,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Permit, Queue};
 use crate::compose::{CompositionSpec, CompositionStream};
-use crate::crowd::Crowd;
 use crate::fleet::{BackendSelector, Fleet};
 use crate::gate::GateEvaluator;
 use crate::media::{MediaPipeline, PreparedMedia};
@@ -44,7 +42,6 @@ pub(crate) struct Launcher {
     pub(crate) shadows: MirrorTasks,
     pub(crate) stop: CancellationToken,
     pub(crate) media: MediaPipeline,
-    pub(crate) crowd: Crowd,
 }
 
 /// Parameters of one run.
@@ -253,11 +250,9 @@ impl Launcher {
             offset: seated.offset,
             taken_over,
             spooled: launch.booked,
-            first_write_delay: Duration::from_millis(self.settings.opening_ms),
             stop: self.stop.clone(),
             traces: launch.traces,
             shadows: self.shadows.clone(),
-            crowd: self.crowd.clone(),
             preparation,
             _permit: permit,
         })

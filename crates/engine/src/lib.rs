@@ -5,7 +5,6 @@
 pub mod admission;
 mod attempts;
 pub mod compose;
-mod crowd;
 pub mod engine;
 pub mod error;
 pub mod fleet;

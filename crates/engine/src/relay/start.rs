@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use ir::error::Phase;
-use ir::{ChatRequest, Error, ErrorKind, Request, RunId};
+use ir::{Error, ErrorKind, Request, RunId};
 use serde_json::json;
 use tenancy::Tenant;
 use tokio::time::Instant;
@@ -34,14 +34,9 @@ impl Engine {
         call: RelayRequest,
         admission: Admission,
     ) -> Result<RelayResponse, Box<RelayFailure>> {
-        let streams = call.request.as_chat().is_some_and(ChatRequest::streams);
         let (upcoming, place) = self.admit(call, admission)?;
         let mut hands = self.start_relay(tenant, upcoming, place).await?;
         let backend = wait_first_part(&mut hands).await?;
-        if !streams {
-            // Streamed output is not delayed.
-            self.crowd.gather().await;
-        }
         Ok(RelayResponse::new(hands, backend))
     }
 
@@ -156,7 +151,6 @@ impl Engine {
             .map_err(refused)?;
         let account = OpenRecord::of(self.journal().clone(), tenant, run);
         let hands = self.build_driver(tenant, upcoming, place, account);
-        self.crowd.gather().await;
         self.journal().flush(run).map_err(refused)?;
         Ok(hands)
     }

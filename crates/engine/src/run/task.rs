@@ -23,13 +23,12 @@ use super::render::encode;
 use super::trace_store::TraceStore;
 use crate::admission::Permit;
 use crate::compose::{CompositionEvent, CompositionStream};
-use crate::crowd::Crowd;
 use crate::error::journal_full;
 use crate::fleet::Fleet;
 use crate::limits;
 use crate::port::{
-    AttemptUsage, Clock, EncodedEvent, EventKind, EventStream, Journal, JournalEntry, JournalError,
-    LifecycleRecord, RunEnd,
+    AttemptUsage, Clock, EncodedEvent, EventStream, Journal, JournalEntry, JournalError, LifecycleRecord,
+    RunEnd,
 };
 
 #[derive(Debug)]
@@ -46,13 +45,10 @@ pub(crate) struct RunTask {
     pub(crate) taken_over: bool,
     /// The run journals only its terminal event, through the spool.
     pub(crate) spooled: bool,
-    /// How long the first events are delayed to share a write with the first events of the back-end.
-    pub(crate) first_write_delay: Duration,
     /// Cancelled when the server stops: the run is left for recovery.
     pub(crate) stop: CancellationToken,
     pub(crate) traces: Arc<TraceStore>,
     pub(crate) shadows: MirrorTasks,
-    pub(crate) crowd: Crowd,
     /// The composition, until it is started.
     pub(crate) preparation: Option<CompositionStream>,
     /// Released when the run has ended.
@@ -66,8 +62,6 @@ struct PendingOutputs {
     streams: Vec<(u32, EventStream)>,
     preparation: Option<CompositionStream>,
     events: Vec<EncodedEvent>,
-    /// Most events of the next write; set when the first text of the answer is written or pending.
-    batch_limit: Option<usize>,
     finish: Option<MachineEnd>,
 }
 
@@ -89,14 +83,8 @@ impl RunTask {
         let mut work = PendingOutputs::default();
         let mut unclosed = None;
         self.step(Input::Start, began, &mut work);
-        self.crowd.gather().await;
         // The back-end is called before the journal is written, so that both proceed concurrently.
         self.drain_ready(&mut work, began);
-        // Boxed: large future.
-        if !self.batch_first_events(&mut work, began).boxed().await {
-            self.live.close();
-            return;
-        }
         loop {
             if let Err(error) = self.flush(&mut work).await {
                 unclosed = self.on_journal_error(error).boxed().await;
@@ -108,10 +96,6 @@ impl RunTask {
             let Some(input) = self.wait(&mut work, began).await else {
                 break;
             };
-            if self.spooled {
-                // Complete answers of concurrent runs are processed together; streamed text is not delayed.
-                self.crowd.gather().await;
-            }
             self.step(input, began, &mut work);
             self.drain_ready(&mut work, began);
         }
@@ -124,28 +108,6 @@ impl RunTask {
         if let Some(unclosed) = unclosed {
             self.retry_close(unclosed).boxed().await;
         }
-    }
-
-    /// Delays the events that precede the back-end's output, so that the first text of a fast back-end shares
-    /// their write. Readers that join meanwhile do not end the delay. A recovered run writes at once, which
-    /// fences the earlier writer. Returns `false` if the server stops.
-    async fn batch_first_events(&mut self, work: &mut PendingOutputs, began: Instant) -> bool {
-        let emitted = work.events.len();
-        if emitted == 0 || self.taken_over {
-            return true;
-        }
-        let deadline = Instant::now() + self.first_write_delay;
-        while work.events.len() == emitted && !self.machine.has_ended() {
-            match tokio::time::timeout_at(deadline, self.wait(work, began)).await {
-                Ok(Some(input)) => {
-                    self.step(input, began, work);
-                    self.drain_ready(work, began);
-                }
-                Ok(None) => return false,
-                Err(_) => break,
-            }
-        }
-        true
     }
 
     /// The next input; `None` when the server stops.
@@ -165,19 +127,10 @@ impl RunTask {
         }
     }
 
-    /// Processes events that are available already, so that they share one write. The first text of an answer
-    /// is written without waiting for more, the next in small batches.
+    /// Processes events that are available already, so that they share one write.
     fn drain_ready(&mut self, work: &mut PendingOutputs, began: Instant) {
-        let most = work.batch_limit.unwrap_or(limits::BATCH_EVENTS_MAX);
-        work.batch_limit = work
-            .batch_limit
-            .map(|share| (share * 4).min(limits::BATCH_EVENTS_MAX));
-        for _ in 0..most {
+        for _ in 0..limits::BATCH_EVENTS_MAX {
             if self.machine.has_ended() {
-                return;
-            }
-            if work.batch_limit.is_none() && has_text(&work.events) {
-                work.batch_limit = Some(4);
                 return;
             }
             match next_input(&mut work.streams).now_or_never() {
@@ -236,14 +189,6 @@ impl RunTask {
             Some(finish) => self.finish(finish, &events).boxed().await?,
         }
         self.publish(events);
-        if work
-            .batch_limit
-            .is_some_and(|share| share < limits::BATCH_EVENTS_MAX)
-        {
-            // Readers send the first text before more events are processed, even if all are available
-            // already.
-            tokio::task::yield_now().await;
-        }
         Ok(())
     }
 
@@ -275,7 +220,6 @@ impl RunTask {
                     end,
                 };
                 self.journal.buffer(tenant, booking)?;
-                self.crowd.gather().await;
                 return self.journal.flush(self.run);
             }
             // The lookup moves the spooled start of the run into the journal.
@@ -373,10 +317,6 @@ struct PendingClose {
     after: u64,
     last: Vec<EncodedEvent>,
     end: RunEnd,
-}
-
-fn has_text(events: &[EncodedEvent]) -> bool {
-    events.iter().any(|event| event.kind == EventKind::Chunk)
 }
 
 /// The next event of the composition; pending if there is none or its stream has ended.
