@@ -22,7 +22,6 @@ use crate::gate::GateEvaluator;
 use crate::media::{MediaPipeline, PreparedMedia};
 use crate::modules::Modules;
 use crate::port::{Clock, Journal, JournalError, NewRun};
-use crate::route::Policy;
 use crate::run::machine::{MachineConfig, RunMachine, SentProgress};
 use crate::run::{
     MirrorTasks, Opening, Preface, RecoveredRun, RunBroadcast, RunMode, RunOptions, RunTask, TraceStore,
@@ -156,22 +155,11 @@ impl Launcher {
         Some(self.task(launch, seated, (preface, ready), permit))
     }
 
-    /// Whether a unary upstream call is sufficient: the run has no stream readers, times out no later than
-    /// the first-byte timeout, and its policy does not hedge.
-    fn may_ask_whole(&self, launch: &Launch) -> bool {
-        let own_ms = launch.module.manifest.response.max_duration_ms;
-        let limit_ms = launch.options.timeout_ms.unwrap_or(own_ms).min(own_ms);
-        let hedges = matches!(self.fleet.host().policy, Some(Policy::Hedged { .. }));
-        let first_byte_ms = self.fleet.settings().timeouts.first_byte_ms;
-        launch.mode == RunMode::Sync && limit_ms <= first_byte_ms && !hedges
-    }
-
-    fn lower_options(&self, launch: &Launch) -> LowerOptions {
+    fn lower_options(launch: &Launch) -> LowerOptions {
         LowerOptions {
             request_id: launch.run.to_string(),
             model: launch.options.model.clone(),
             backend: launch.options.backend.clone(),
-            whole: self.may_ask_whole(launch),
         }
     }
 
@@ -187,7 +175,7 @@ impl Launcher {
         (preface, ready): (Preface, PreparedMedia),
         permit: Option<Permit>,
     ) -> Box<RunTask> {
-        let options = self.lower_options(&launch);
+        let options = Self::lower_options(&launch);
         let (sent, taken_over) = (launch.sent_progress(), launch.inherited.is_some());
         let module = launch.module;
         // Only steps need the input as received, with the media in it.
