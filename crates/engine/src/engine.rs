@@ -27,8 +27,8 @@ use crate::modules::Modules;
 use crate::port::{Clock, EncodedEvent, EventKind, Journal, LifecycleRecord, NewRun, RunEnd};
 use crate::preflight::{check_run, is_safe_to_rerun};
 use crate::run::{
-    MirrorTasks, ReadFrom, RecoveredRun, RunBroadcast, RunMode, RunRequest, RunSource, StoredCommand,
-    Subscription, Trace, TraceSink, TraceStore, Warning, encode, interrupted_chunk, replay,
+    JournalSink, MirrorTasks, ReadFrom, RecoveredRun, RunBroadcast, RunMode, RunRequest, RunSink, RunSource,
+    StoredCommand, Subscription, Trace, TraceSink, TraceStore, Warning, encode, interrupted_chunk, replay,
 };
 use crate::settings::Settings;
 use tenancy::Tenant;
@@ -412,9 +412,11 @@ impl Engine {
             warnings: beginning.warnings,
             inherited: beginning.inherited,
             queue: beginning.queue,
-            booked: beginning.booked,
-            journal: self.ports.journal.clone(),
-            traces: self.traces.clone(),
+            sink: RunSink::Journal(JournalSink {
+                journal: self.ports.journal.clone(),
+                traces: self.traces.clone(),
+                spooled: beginning.booked,
+            }),
         };
         let seated = launch.seat();
         self.live().insert(run, seated.live.clone());
@@ -425,7 +427,7 @@ impl Engine {
     /// no run without a driver.
     fn spawn(&self, (launch, seated): (Launch, Seated), permit: Option<Permit>, first: Option<Box<First>>) {
         let (run, running) = (launch.run, self.live.clone());
-        let (tenant, journal) = (launch.tenant.clone(), launch.journal.clone());
+        let (tenant, journal) = (launch.tenant.clone(), self.ports.journal.clone());
         let launcher = self.launcher();
         // Boxed: large closure.
         let start: Box<dyn FnOnce() -> Start + Send> = Box::new(move || launcher.begin(launch, seated));

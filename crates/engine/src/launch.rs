@@ -21,10 +21,10 @@ use crate::fleet::{BackendSelector, Fleet};
 use crate::gate::GateEvaluator;
 use crate::media::{MediaPipeline, PreparedMedia};
 use crate::modules::Modules;
-use crate::port::{Clock, Journal, JournalError, NewRun};
+use crate::port::{Clock, JournalError, NewRun};
 use crate::run::machine::{MachineConfig, RunMachine, SentProgress};
 use crate::run::{
-    MirrorTasks, Opening, Preface, RecoveredRun, RunBroadcast, RunMode, RunOptions, RunTask, TraceStore,
+    MirrorTasks, Opening, Preface, RecoveredRun, RunBroadcast, RunMode, RunOptions, RunSink, RunTask,
     Warning, context, warnings_annotation,
 };
 use crate::settings::Settings;
@@ -58,10 +58,7 @@ pub(crate) struct Launch {
     pub(crate) inherited: Option<RecoveredRun>,
     /// The pending permit, if the run has to wait for one.
     pub(crate) queue: Option<Queue>,
-    /// The start is spooled, and the run journals only its terminal event.
-    pub(crate) booked: bool,
-    pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) traces: Arc<TraceStore>,
+    pub(crate) sink: RunSink,
 }
 
 /// A run to insert into the journal, and the channel for the result.
@@ -127,7 +124,7 @@ impl Launcher {
         let own_ms = launch.module.manifest.response.max_duration_ms;
         let mut opening = Opening {
             run: launch.run,
-            journal: launch.journal.clone(),
+            sink: &launch.sink,
             live: seated.live.clone(),
             offset: seated.offset,
             mode: launch.mode,
@@ -232,14 +229,12 @@ impl Launcher {
             run: launch.run,
             machine: Box::new(RunMachine::new(plan, dispatch)),
             fleet: self.fleet.clone(),
-            journal: launch.journal,
+            sink: launch.sink,
             clock: self.clock.clone(),
             live: seated.live,
             offset: seated.offset,
             taken_over,
-            spooled: launch.booked,
             stop: self.stop.clone(),
-            traces: launch.traces,
             shadows: self.shadows.clone(),
             preparation,
             _permit: permit,

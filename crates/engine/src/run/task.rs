@@ -20,34 +20,28 @@ use super::machine::{Input, Output, RunMachine};
 use super::mirror::MirrorTasks;
 use super::record::{AttemptRecord, Trace};
 use super::render::encode;
-use super::trace_store::TraceStore;
+use super::sink::RunSink;
 use crate::admission::Permit;
 use crate::compose::{CompositionEvent, CompositionStream};
 use crate::error::journal_full;
 use crate::fleet::Fleet;
 use crate::limits;
-use crate::port::{
-    AttemptUsage, Clock, EncodedEvent, EventStream, Journal, JournalEntry, JournalError, LifecycleRecord,
-    RunEnd,
-};
+use crate::port::{AttemptUsage, Clock, EncodedEvent, EventStream, JournalEntry, JournalError, RunEnd};
 
 #[derive(Debug)]
 pub(crate) struct RunTask {
     pub(crate) run: RunId,
     pub(crate) machine: Box<RunMachine>,
     pub(crate) fleet: Arc<Fleet>,
-    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) sink: RunSink,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) live: Arc<RunBroadcast>,
     /// Offset of the last journal entry.
     pub(crate) offset: u64,
     /// The run was started by an earlier server, whose usage is unknown.
     pub(crate) taken_over: bool,
-    /// The run journals only its terminal event, through the spool.
-    pub(crate) spooled: bool,
     /// Cancelled when the server stops: the run is left for recovery.
     pub(crate) stop: CancellationToken,
-    pub(crate) traces: Arc<TraceStore>,
     pub(crate) shadows: MirrorTasks,
     /// The composition, until it is started.
     pub(crate) preparation: Option<CompositionStream>,
@@ -73,11 +67,12 @@ struct MachineEnd {
 
 impl RunTask {
     /// Drives the run to its end, or until the server stops.
-    pub(crate) async fn drive(mut self: Box<Self>) {
+    pub(crate) async fn drive(mut self: Box<Self>) -> RunSink {
         // The run is journaled before any upstream request is sent.
-        if let Err(error) = self.journal.flush(self.run) {
+        if let Err(error) = self.sink.flush(self.run) {
             let unclosed = self.on_journal_error(error).boxed().await;
-            return self.end(unclosed).await;
+            self.end(unclosed).await;
+            return self.sink;
         }
         let began = Instant::now();
         let mut work = PendingOutputs::default();
@@ -100,6 +95,7 @@ impl RunTask {
             self.drain_ready(&mut work, began);
         }
         self.end(unclosed).await;
+        self.sink
     }
 
     /// Closes the broadcast; closing the run in the journal may still have to be retried.
@@ -182,7 +178,7 @@ impl RunTask {
         let events = std::mem::take(&mut work.events);
         match work.finish.take() {
             None => {
-                self.journal
+                self.sink
                     .append(&self.live.tenant, self.run, self.offset, &events)
                     .await?;
             }
@@ -203,29 +199,13 @@ impl RunTask {
             info!(run = %self.run, code, "a run failed");
         }
         // Stored before the terminal event is published, so that its readers find the trace.
-        self.traces.put(&self.live.tenant, Trace { code, ..trace });
+        self.sink.put_trace(&self.live.tenant, Trace { code, ..trace });
         Ok(())
     }
 
-    /// Journals the end. A large terminal event is not spooled.
     async fn close(&mut self, after: u64, events: &[EncodedEvent], end: RunEnd) -> Result<(), JournalError> {
         let tenant = &self.live.tenant;
-        if self.spooled {
-            if let [last] = events
-                && last.body.len() <= limits::SPOOLED_EVENT_BYTES_MAX
-            {
-                let booking = LifecycleRecord::Ended {
-                    run: self.run,
-                    last: Some(last.clone()),
-                    end,
-                };
-                self.journal.buffer(tenant, booking)?;
-                return self.journal.flush(self.run);
-            }
-            // The lookup moves the spooled start of the run into the journal.
-            self.journal.find(tenant, self.run).await?;
-        }
-        self.journal.finish(tenant, self.run, after, events, &end).await
+        self.sink.finish(tenant, self.run, after, events, end).await
     }
 
     /// Usage of the run, by attempt.
