@@ -35,7 +35,7 @@ impl Engine {
         admission: Admission,
     ) -> Result<RelayResponse, Box<RelayFailure>> {
         let (upcoming, place) = self.admit(call, admission)?;
-        let mut hands = self.start_relay(tenant, upcoming, place).await?;
+        let mut hands = self.start_relay(tenant, upcoming, place)?;
         let backend = wait_first_part(&mut hands).await?;
         Ok(RelayResponse::new(hands, backend))
     }
@@ -51,7 +51,7 @@ impl Engine {
     ) -> Result<ResumableResponse, Box<RelayFailure>> {
         let (upcoming, place) = self.admit(call, admission)?;
         let (run, journal) = (upcoming.run, self.journal().clone());
-        let mut hands = self.start_relay(tenant, upcoming, place).await?;
+        let mut hands = self.start_relay(tenant, upcoming, place)?;
         let backend = wait_first_part(&mut hands).await?;
         // From here on, the frame journaler writes the run's end, after the frames.
         hands.account = None;
@@ -95,7 +95,7 @@ impl Engine {
         })?;
         let began = Instant::now();
         let (upcoming, place) = self.admit(call, admission)?;
-        let mut hands = self.start_relay(tenant, upcoming, place).await?;
+        let mut hands = self.start_relay(tenant, upcoming, place)?;
         poll_fn(|context| hands.poll_first(context)).await;
         match (hands.take_answer(), hands.backend()) {
             (Some(answer), Some(backend)) => Ok(RelayedUnary {
@@ -138,7 +138,7 @@ impl Engine {
     }
 
     /// The call is journaled before any upstream request is sent.
-    async fn start_relay(
+    fn start_relay(
         &self,
         tenant: &Tenant,
         upcoming: AdmittedCall,
