@@ -93,16 +93,9 @@ pub(crate) fn current_thread_runtime() -> Result<Runtime> {
     built.context("cannot start the runtime")
 }
 
-/// Number of tasks a worker polls before it checks for IO events. A smaller interval interrupts batches of
-/// ready tasks and does not reduce latency, because new events queue behind the same tasks.
-const EVENT_INTERVAL: u32 = 512;
-
 /// A runtime for a server.
 pub(crate) fn server_runtime() -> Result<Runtime> {
-    let built = Builder::new_multi_thread()
-        .enable_all()
-        .event_interval(EVENT_INTERVAL)
-        .build();
+    let built = Builder::new_multi_thread().enable_all().build();
     built.context("cannot start the runtime")
 }
 

@@ -13,12 +13,12 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{info, warn};
 
 use crate::admission::{Admission, Permit, Queue};
 use crate::config::EngineConfig;
-use crate::crowd::Crowd;
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::gate::GateAction;
@@ -29,8 +29,8 @@ use crate::modules::Modules;
 use crate::port::{Clock, EncodedEvent, EventKind, Journal, LifecycleRecord, NewRun, RunEnd};
 use crate::preflight::{check_run, is_safe_to_rerun};
 use crate::run::{
-    MirrorTasks, ReadFrom, RecoveredRun, RunBroadcast, RunMode, RunRequest, RunSource, StoredCommand,
-    Subscription, Trace, TraceSink, TraceStore, Warning, encode, interrupted_chunk, replay,
+    JournalSink, MirrorTasks, ReadFrom, RecoveredRun, RunBroadcast, RunMode, RunRequest, RunSink, RunSource,
+    StoredCommand, Subscription, Trace, TraceSink, TraceStore, Warning, encode, interrupted_chunk, replay,
 };
 use crate::settings::Settings;
 use tenancy::Tenant;
@@ -53,7 +53,10 @@ pub struct Engine {
     traces: Arc<TraceStore>,
     /// Zero of the fleet's monotonic time.
     epoch: Instant,
-    pub(crate) crowd: Crowd,
+    /// One task for each run.
+    runs: TaskTracker,
+    /// One token for each relayed call, which runs in the task of its caller.
+    relays: TaskTracker,
     shadows: MirrorTasks,
     stop: CancellationToken,
 }
@@ -70,10 +73,11 @@ impl Engine {
             config: Arc::new(config),
             journal: ports.journal,
             clock: ports.clock,
+            runs: TaskTracker::new(),
+            relays: TaskTracker::new(),
             live: Arc::default(),
             traces: Arc::default(),
             epoch: Instant::now(),
-            crowd: Crowd::default(),
             shadows: MirrorTasks::default(),
             stop: CancellationToken::new(),
         }
@@ -129,21 +133,16 @@ impl Engine {
 
     /// How many runs and relayed calls are in progress.
     pub fn running(&self) -> usize {
-        self.live().len() + self.crowd.relays.len()
+        self.live().len() + self.relays.len()
     }
 
     /// Reserves a slot for one relayed call until the token is dropped; else the number in progress.
     pub(crate) fn reserve_slot(&self) -> Result<TaskTrackerToken, usize> {
         let running = self.running();
         match running < self.config.settings.runs_max {
-            true => Ok(self.crowd.relays.token()),
+            true => Ok(self.relays.token()),
             false => Err(running),
         }
-    }
-
-    /// Whether several runs or relayed calls are in flight, so that yielding can batch their work.
-    pub fn is_crowded(&self) -> bool {
-        self.crowd.is_there()
     }
 
     pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
@@ -160,7 +159,7 @@ impl Engine {
     /// Spawns a tracked task; the broadcast of the run is removed when it ends.
     pub(crate) fn spawn_tracked(&self, run: RunId, task: impl Future<Output = ()> + Send + 'static) {
         let running = self.live.clone();
-        self.crowd.runs.spawn(async move {
+        self.runs.spawn(async move {
             task.await;
             lock(&running).remove(&run);
         });
@@ -341,7 +340,7 @@ impl Engine {
                         end,
                     };
                     unfinished
-                        .finish(&self.journal, &self.crowd.runs, &self.stop)
+                        .finish(&self.journal, &self.runs, &self.stop)
                         .await?;
                 }
             }
@@ -363,13 +362,13 @@ impl Engine {
 
     /// Returns when no relayed call is in progress; by then all of them are journaled.
     pub async fn relays_drained(&self) {
-        self.crowd.relays.close();
-        self.crowd.relays.wait().await;
+        self.relays.close();
+        self.relays.wait().await;
     }
 
     async fn runs_drained(&self) {
-        self.crowd.runs.close();
-        self.crowd.runs.wait().await;
+        self.runs.close();
+        self.runs.wait().await;
         // Mirrored requests are cancelled, so they do not delay the shutdown.
         self.shadows.stop().await;
     }
@@ -398,9 +397,11 @@ impl Engine {
             warnings: beginning.warnings,
             inherited: beginning.inherited,
             queue: beginning.queue,
-            booked: beginning.booked,
-            journal: self.journal.clone(),
-            traces: self.traces.clone(),
+            sink: RunSink::Journal(JournalSink {
+                journal: self.journal.clone(),
+                traces: self.traces.clone(),
+                spooled: beginning.booked,
+            }),
         };
         let seated = launch.seat();
         self.live().insert(run, seated.live.clone());
@@ -410,13 +411,12 @@ impl Engine {
     /// Journals a run and drives it. Both happen in one task, so a caller that disconnects in between leaves
     /// no run without a driver.
     fn spawn(&self, (launch, seated): (Launch, Seated), permit: Option<Permit>, first: Option<Box<First>>) {
-        let (run, running, crowd) = (launch.run, self.live.clone(), self.crowd.clone());
-        let (tenant, journal) = (launch.tenant.clone(), launch.journal.clone());
+        let (run, running) = (launch.run, self.live.clone());
+        let (tenant, journal) = (launch.tenant.clone(), self.journal.clone());
         let launcher = self.launcher();
         // Boxed: large closure.
         let start: Box<dyn FnOnce() -> Start + Send> = Box::new(move || launcher.begin(launch, seated));
-        self.crowd.runs.spawn(async move {
-            crowd.gather().await;
+        self.runs.spawn(async move {
             let created = match first {
                 None => true,
                 Some(first) => {
@@ -442,7 +442,6 @@ impl Engine {
             epoch: self.epoch,
             shadows: self.shadows.clone(),
             stop: self.stop.clone(),
-            crowd: self.crowd.clone(),
         }
     }
 

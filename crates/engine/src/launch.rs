@@ -1,7 +1,6 @@
 //! Builds the tasks of runs: of runs requested by clients and of the steps inside them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -19,15 +18,13 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::{Permit, Queue};
 use crate::compose::{CompositionSpec, CompositionStream};
 use crate::config::EngineConfig;
-use crate::crowd::Crowd;
 use crate::fleet::BackendSelector;
 use crate::gate::GateEvaluator;
 use crate::media::PreparedMedia;
-use crate::port::{Clock, Journal, JournalError, NewRun};
-use crate::route::Policy;
+use crate::port::{Clock, JournalError, NewRun};
 use crate::run::machine::{MachineConfig, RunMachine, SentProgress};
 use crate::run::{
-    MirrorTasks, Opening, Preface, RecoveredRun, RunBroadcast, RunMode, RunOptions, RunTask, TraceStore,
+    MirrorTasks, Opening, Preface, RecoveredRun, RunBroadcast, RunMode, RunOptions, RunSink, RunTask,
     Warning, context, warnings_annotation,
 };
 
@@ -40,7 +37,6 @@ pub(crate) struct Launcher {
     pub(crate) epoch: Instant,
     pub(crate) shadows: MirrorTasks,
     pub(crate) stop: CancellationToken,
-    pub(crate) crowd: Crowd,
 }
 
 /// Parameters of one run.
@@ -58,10 +54,7 @@ pub(crate) struct Launch {
     pub(crate) inherited: Option<RecoveredRun>,
     /// The pending permit, if the run has to wait for one.
     pub(crate) queue: Option<Queue>,
-    /// The start is spooled, and the run journals only its terminal event.
-    pub(crate) booked: bool,
-    pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) traces: Arc<TraceStore>,
+    pub(crate) sink: RunSink,
 }
 
 /// A run to insert into the journal, and the channel for the result.
@@ -127,7 +120,7 @@ impl Launcher {
         let own_ms = launch.module.manifest.response.max_duration_ms;
         let mut opening = Opening {
             run: launch.run,
-            journal: launch.journal.clone(),
+            sink: &launch.sink,
             live: seated.live.clone(),
             offset: seated.offset,
             mode: launch.mode,
@@ -155,22 +148,11 @@ impl Launcher {
         Some(self.task(launch, seated, (preface, ready), permit))
     }
 
-    /// Whether a unary upstream call is sufficient: the run has no stream readers, times out no later than
-    /// the first-byte timeout, and its policy does not hedge.
-    fn may_ask_whole(&self, launch: &Launch) -> bool {
-        let own_ms = launch.module.manifest.response.max_duration_ms;
-        let limit_ms = launch.options.timeout_ms.unwrap_or(own_ms).min(own_ms);
-        let hedges = matches!(self.config.fleet.host().policy, Some(Policy::Hedged { .. }));
-        let first_byte_ms = self.config.fleet.settings().timeouts.first_byte_ms;
-        launch.mode == RunMode::Sync && limit_ms <= first_byte_ms && !hedges
-    }
-
-    fn lower_options(&self, launch: &Launch) -> LowerOptions {
+    fn lower_options(launch: &Launch) -> LowerOptions {
         LowerOptions {
             request_id: launch.run.to_string(),
             model: launch.options.model.clone(),
             backend: launch.options.backend.clone(),
-            whole: self.may_ask_whole(launch),
         }
     }
 
@@ -186,7 +168,7 @@ impl Launcher {
         (preface, ready): (Preface, PreparedMedia),
         permit: Option<Permit>,
     ) -> Box<RunTask> {
-        let options = self.lower_options(&launch);
+        let options = Self::lower_options(&launch);
         let (sent, taken_over) = (launch.sent_progress(), launch.inherited.is_some());
         let module = launch.module;
         // Only steps need the input as received, with the media in it.
@@ -243,17 +225,13 @@ impl Launcher {
             run: launch.run,
             machine: Box::new(RunMachine::new(plan, dispatch)),
             fleet: self.config.fleet.clone(),
-            journal: launch.journal,
+            sink: launch.sink,
             clock: self.clock.clone(),
             live: seated.live,
             offset: seated.offset,
             taken_over,
-            spooled: launch.booked,
-            first_write_delay: Duration::from_millis(self.config.settings.opening_ms),
             stop: self.stop.clone(),
-            traces: launch.traces,
             shadows: self.shadows.clone(),
-            crowd: self.crowd.clone(),
             preparation,
             _permit: permit,
         })

@@ -6,7 +6,6 @@ pub mod admission;
 mod attempts;
 pub mod compose;
 mod config;
-mod crowd;
 pub mod engine;
 pub mod error;
 pub mod fleet;

@@ -12,8 +12,6 @@ pub struct Settings {
     pub resume_grace_ms: u64,
     /// Longest time that text is buffered, to be sent together with the text that follows.
     pub flush_ms: u64,
-    /// How long the first events of a run are delayed to share a write with the first events of its back-end.
-    pub opening_ms: u64,
     /// Delay before a client resumes, and how often it may try; sent in `recovery`.
     pub retry_after_ms: u64,
     pub max_retries: u32,
@@ -26,7 +24,6 @@ impl Default for Settings {
             runs_max: 10_000,
             resume_grace_ms: 60_000,
             flush_ms: 50,
-            opening_ms: 5,
             retry_after_ms: 1_000,
             max_retries: 3,
         }

@@ -8,16 +8,19 @@ use std::sync::Arc;
 
 use ir::error::Phase;
 use ir::event::FinishReason;
-use ir::{Error, ErrorKind, Event, Request, Usage};
+use ir::{Error, ErrorKind, Event, Request, RunId, TraceContext, Usage};
 
 pub(crate) use self::attempt::Attempt;
 use crate::fleet::{BackendSelector, InFlightGuard, NextBackend};
-use crate::route::Policy;
-use crate::run::{AttemptOutcome, AttemptRecord, AttemptRole};
+use crate::limits;
+use crate::route::{Explanation, Policy};
+use crate::run::{AttemptOutcome, AttemptRecord, AttemptRole, Trace};
 
 #[derive(Debug)]
 pub(crate) struct Attempts {
     dispatch: BackendSelector,
+    /// Explanation of the first route plan, for small fleets.
+    explanation: Option<Explanation>,
     /// In progress: one attempt, or several that compete for the first token.
     open: Vec<Attempt>,
     /// The attempt that produced output first; the others are cancelled.
@@ -72,6 +75,7 @@ impl Attempts {
     pub(crate) fn new(dispatch: BackendSelector) -> Self {
         Self {
             dispatch,
+            explanation: None,
             open: Vec::new(),
             leader: None,
             records: Vec::new(),
@@ -92,6 +96,35 @@ impl Attempts {
 
     pub(crate) fn request(&self) -> &Arc<Request> {
         self.dispatch.request()
+    }
+
+    /// Explains the route plan, before the first attempt. Returns the guard of a mirrored request, if the
+    /// request is to be mirrored.
+    pub(crate) fn start(&mut self, now_ms: u64) -> Option<InFlightGuard> {
+        if self.dispatch.fleet().candidates().len() <= limits::EXPLAINED_MAX {
+            self.explanation = self.dispatch.explain(now_ms).ok();
+        }
+        self.dispatch.mirror(now_ms)
+    }
+
+    /// Every finished attempt and the selection that led to it, for a run without module and error.
+    pub(crate) fn trace(&self, run: RunId, parent: Option<TraceContext>) -> Trace {
+        let mut attempts = self.records.clone();
+        attempts.sort_by_key(|record| record.number);
+        Trace {
+            run,
+            module: String::new(),
+            operation: self.request().operation(),
+            requested_model: self.request().model().map(String::from),
+            policy: self.dispatch.policy().map(Policy::name),
+            seed: self.dispatch.seed(),
+            turn: self.dispatch.turn(),
+            order: self.explanation.as_ref().map(|why| why.selected.clone()),
+            rejected: self.explanation.as_ref().map(Explanation::reasons),
+            parent,
+            code: None,
+            attempts,
+        }
     }
 
     /// Number of started attempts.

@@ -10,9 +10,8 @@ use module::lower::admit_input;
 use serde_json::{Map, Value};
 
 use super::CompositionSpec;
-use super::silent::Silent;
 use crate::launch::{Launch, Launcher};
-use crate::run::{AttemptRecord, OnDisconnect, RunMode, RunOptions, TraceStore, envelope};
+use crate::run::{AttemptRecord, OnDisconnect, RunMode, RunOptions, RunSink, StepEnd, envelope};
 
 /// Result of the run of a step.
 #[derive(Clone, Debug)]
@@ -37,7 +36,6 @@ pub(super) async fn run(
         };
     }
     let run = RunId::from_parts(launcher.clock.now_ms(), launcher.clock.random());
-    let (journal, traces) = (Arc::new(Silent::default()), Arc::new(TraceStore::default()));
     let launch = Launch {
         tenant: job.tenant.clone(),
         run,
@@ -54,26 +52,25 @@ pub(super) async fn run(
         warnings: Vec::new(),
         inherited: None,
         queue: None,
-        booked: false,
-        journal: journal.clone(),
-        traces: traces.clone(),
+        sink: RunSink::Step(StepEnd::default()),
     };
     let seated = launch.seat();
     let reader = seated.live.clone().add_reader();
     // Media of a step is inspected like that of any run.
-    if let Some(task) = launcher.clone().begin(launch, seated).task().await {
-        task.drive().await;
-    }
+    let ended = match launcher.clone().begin(launch, seated).task().await {
+        Some(task) => task.drive().await,
+        None => RunSink::Step(StepEnd::default()),
+    };
     drop(reader);
-    let last = journal.last();
+    let StepEnd { last, attempts } = match ended {
+        RunSink::Step(end) => end,
+        RunSink::Journal(_) => StepEnd::default(),
+    };
     let mut envelope = last.map_or_else(Map::new, |last| object(envelope(&last)));
     StepRun {
         usage: envelope.shift_remove("_usage").unwrap_or_default(),
         envelope,
-        attempts: traces
-            .get(&job.tenant, run)
-            .map(|trace| trace.attempts.clone())
-            .unwrap_or_default(),
+        attempts,
     }
 }
 

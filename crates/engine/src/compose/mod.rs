@@ -4,7 +4,6 @@
 
 mod annotations;
 mod child;
-mod silent;
 mod steps;
 
 pub(crate) use steps::{CompositionSpec, CompositionStream};

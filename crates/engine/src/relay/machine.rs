@@ -16,7 +16,6 @@ use crate::attempts::{Attempts, NextAttempt};
 use crate::fleet::{BackendSelector, InFlightGuard};
 use crate::limits;
 use crate::port::{RawItem, UnaryResponse};
-use crate::route::{Explanation, Policy};
 use crate::run::{AttemptOutcome, AttemptRecord, Trace};
 
 /// What happened.
@@ -87,7 +86,6 @@ pub struct RelayMachine {
     calls: Attempts,
     /// The caller's request, before a continuation prefix is added.
     asked: Arc<Request>,
-    explanation: Option<Explanation>,
     /// The caller reads a stream, not one complete response.
     streams: bool,
     /// Items that must not be emitted yet: no leader is chosen, or the response is not complete.
@@ -117,7 +115,6 @@ impl RelayMachine {
             shown: Continuation::new(&asked, can_continue),
             asked,
             calls: Attempts::new(dispatch),
-            explanation: None,
             buffered: Vec::new(),
             held_bytes: 0,
             leader_member: None,
@@ -159,23 +156,10 @@ impl RelayMachine {
 
     /// Every finished attempt and the selection that led to it.
     pub fn trace(&self) -> Trace {
-        let dispatch = self.calls.dispatch();
-        let mut attempts = self.calls.records().to_vec();
-        attempts.sort_by_key(|record| record.number);
         let code = self.failure().map(|error| String::from(error.cognitive_code()));
         Trace {
-            run: self.plan.run,
-            module: String::new(),
-            operation: self.asked.operation(),
-            requested_model: self.asked.model().map(String::from),
-            policy: dispatch.policy().map(Policy::name),
-            seed: dispatch.seed(),
-            turn: dispatch.turn(),
-            order: self.explanation.as_ref().map(|why| why.selected.clone()),
-            rejected: self.explanation.as_ref().map(Explanation::reasons),
-            parent: self.plan.trace,
             code,
-            attempts,
+            ..self.calls.trace(self.plan.run, self.plan.trace)
         }
     }
 
@@ -211,12 +195,8 @@ impl RelayMachine {
     }
 
     fn start(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        let dispatch = self.calls.dispatch_mut();
-        if dispatch.fleet().candidates().len() <= limits::EXPLAINED_MAX {
-            self.explanation = dispatch.explain(now_ms).ok();
-        }
-        if let Some(lease) = dispatch.mirror(now_ms) {
-            let request = dispatch.request().clone();
+        if let Some(lease) = self.calls.start(now_ms) {
+            let request = self.calls.request().clone();
             out.push(Output::Mirror { lease, request });
         }
         self.advance(now_ms, out);

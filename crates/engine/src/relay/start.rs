@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use ir::error::Phase;
-use ir::{ChatRequest, Error, ErrorKind, Request, RunId};
+use ir::{Error, ErrorKind, Request, RunId};
 use serde_json::json;
 use tenancy::Tenant;
 use tokio::time::Instant;
@@ -34,14 +34,9 @@ impl Engine {
         call: RelayRequest,
         admission: Admission,
     ) -> Result<RelayResponse, Box<RelayFailure>> {
-        let streams = call.request.as_chat().is_some_and(ChatRequest::streams);
         let (upcoming, place) = self.admit(call, admission)?;
-        let mut hands = self.start_relay(tenant, upcoming, place).await?;
+        let mut hands = self.start_relay(tenant, upcoming, place)?;
         let backend = wait_first_part(&mut hands).await?;
-        if !streams {
-            // Streamed output is not delayed.
-            self.crowd.gather().await;
-        }
         Ok(RelayResponse::new(hands, backend))
     }
 
@@ -56,7 +51,7 @@ impl Engine {
     ) -> Result<ResumableResponse, Box<RelayFailure>> {
         let (upcoming, place) = self.admit(call, admission)?;
         let (run, journal) = (upcoming.run, self.journal().clone());
-        let mut hands = self.start_relay(tenant, upcoming, place).await?;
+        let mut hands = self.start_relay(tenant, upcoming, place)?;
         let backend = wait_first_part(&mut hands).await?;
         // From here on, the frame journaler writes the run's end, after the frames.
         hands.account = None;
@@ -100,7 +95,7 @@ impl Engine {
         })?;
         let began = Instant::now();
         let (upcoming, place) = self.admit(call, admission)?;
-        let mut hands = self.start_relay(tenant, upcoming, place).await?;
+        let mut hands = self.start_relay(tenant, upcoming, place)?;
         poll_fn(|context| hands.poll_first(context)).await;
         match (hands.take_answer(), hands.backend()) {
             (Some(answer), Some(backend)) => Ok(RelayedUnary {
@@ -143,7 +138,7 @@ impl Engine {
     }
 
     /// The call is journaled before any upstream request is sent.
-    async fn start_relay(
+    fn start_relay(
         &self,
         tenant: &Tenant,
         upcoming: AdmittedCall,
@@ -156,7 +151,6 @@ impl Engine {
             .map_err(refused)?;
         let account = OpenRecord::of(self.journal().clone(), tenant, run);
         let hands = self.build_driver(tenant, upcoming, place, account);
-        self.crowd.gather().await;
         self.journal().flush(run).map_err(refused)?;
         Ok(hands)
     }

@@ -18,11 +18,12 @@ use super::broadcast::RunBroadcast;
 use super::command::{RunMode, Warning};
 use super::machine::SentProgress;
 use super::render::encode;
+use super::sink::RunSink;
 use super::subscription::opening_meta;
 use crate::admission::{Permit, Queue};
 use crate::limits;
 use crate::media::{MediaPipeline, PreparedMedia};
-use crate::port::{Journal, JournalEntry};
+use crate::port::JournalEntry;
 
 /// Result of the preparation that precedes the machine.
 #[derive(Clone, Debug, Default)]
@@ -47,9 +48,9 @@ pub(crate) struct MediaFacts {
 
 /// The preparation of a run: reports progress and can be cancelled.
 #[derive(Debug)]
-pub(crate) struct Opening {
+pub(crate) struct Opening<'a> {
     pub(crate) run: RunId,
-    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) sink: &'a RunSink,
     pub(crate) live: Arc<RunBroadcast>,
     pub(crate) offset: u64,
     pub(crate) mode: RunMode,
@@ -64,7 +65,7 @@ pub(crate) struct Opening {
     pub(crate) stop: CancellationToken,
 }
 
-impl Opening {
+impl Opening<'_> {
     /// Prepares the media of a run; `None` if the server stops meanwhile.
     pub(crate) async fn prepare(
         &mut self,
@@ -208,7 +209,7 @@ impl Opening {
     async fn emit(&mut self, chunk: Chunk) -> bool {
         let event = encode(&chunk);
         let written = self
-            .journal
+            .sink
             .append(
                 &self.live.tenant,
                 self.run,

@@ -20,39 +20,29 @@ use super::machine::{Input, Output, RunMachine};
 use super::mirror::MirrorTasks;
 use super::record::{AttemptRecord, Trace};
 use super::render::encode;
-use super::trace_store::TraceStore;
+use super::sink::RunSink;
 use crate::admission::Permit;
 use crate::compose::{CompositionEvent, CompositionStream};
-use crate::crowd::Crowd;
 use crate::error::journal_full;
 use crate::fleet::Fleet;
 use crate::limits;
-use crate::port::{
-    AttemptUsage, Clock, EncodedEvent, EventKind, EventStream, Journal, JournalEntry, JournalError,
-    LifecycleRecord, RunEnd,
-};
+use crate::port::{AttemptUsage, Clock, EncodedEvent, EventStream, JournalEntry, JournalError, RunEnd};
 
 #[derive(Debug)]
 pub(crate) struct RunTask {
     pub(crate) run: RunId,
     pub(crate) machine: Box<RunMachine>,
     pub(crate) fleet: Arc<Fleet>,
-    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) sink: RunSink,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) live: Arc<RunBroadcast>,
     /// Offset of the last journal entry.
     pub(crate) offset: u64,
     /// The run was started by an earlier server, whose usage is unknown.
     pub(crate) taken_over: bool,
-    /// The run journals only its terminal event, through the spool.
-    pub(crate) spooled: bool,
-    /// How long the first events are delayed to share a write with the first events of the back-end.
-    pub(crate) first_write_delay: Duration,
     /// Cancelled when the server stops: the run is left for recovery.
     pub(crate) stop: CancellationToken,
-    pub(crate) traces: Arc<TraceStore>,
     pub(crate) shadows: MirrorTasks,
-    pub(crate) crowd: Crowd,
     /// The composition, until it is started.
     pub(crate) preparation: Option<CompositionStream>,
     /// Released when the run has ended.
@@ -66,8 +56,6 @@ struct PendingOutputs {
     streams: Vec<(u32, EventStream)>,
     preparation: Option<CompositionStream>,
     events: Vec<EncodedEvent>,
-    /// Most events of the next write; set when the first text of the answer is written or pending.
-    batch_limit: Option<usize>,
     finish: Option<MachineEnd>,
 }
 
@@ -79,24 +67,19 @@ struct MachineEnd {
 
 impl RunTask {
     /// Drives the run to its end, or until the server stops.
-    pub(crate) async fn drive(mut self: Box<Self>) {
+    pub(crate) async fn drive(mut self: Box<Self>) -> RunSink {
         // The run is journaled before any upstream request is sent.
-        if let Err(error) = self.journal.flush(self.run) {
+        if let Err(error) = self.sink.flush(self.run) {
             let unclosed = self.on_journal_error(error).boxed().await;
-            return self.end(unclosed).await;
+            self.end(unclosed).await;
+            return self.sink;
         }
         let began = Instant::now();
         let mut work = PendingOutputs::default();
         let mut unclosed = None;
         self.step(Input::Start, began, &mut work);
-        self.crowd.gather().await;
         // The back-end is called before the journal is written, so that both proceed concurrently.
         self.drain_ready(&mut work, began);
-        // Boxed: large future.
-        if !self.batch_first_events(&mut work, began).boxed().await {
-            self.live.close();
-            return;
-        }
         loop {
             if let Err(error) = self.flush(&mut work).await {
                 unclosed = self.on_journal_error(error).boxed().await;
@@ -108,14 +91,11 @@ impl RunTask {
             let Some(input) = self.wait(&mut work, began).await else {
                 break;
             };
-            if self.spooled {
-                // Complete answers of concurrent runs are processed together; streamed text is not delayed.
-                self.crowd.gather().await;
-            }
             self.step(input, began, &mut work);
             self.drain_ready(&mut work, began);
         }
         self.end(unclosed).await;
+        self.sink
     }
 
     /// Closes the broadcast; closing the run in the journal may still have to be retried.
@@ -124,28 +104,6 @@ impl RunTask {
         if let Some(unclosed) = unclosed {
             self.retry_close(unclosed).boxed().await;
         }
-    }
-
-    /// Delays the events that precede the back-end's output, so that the first text of a fast back-end shares
-    /// their write. Readers that join meanwhile do not end the delay. A recovered run writes at once, which
-    /// fences the earlier writer. Returns `false` if the server stops.
-    async fn batch_first_events(&mut self, work: &mut PendingOutputs, began: Instant) -> bool {
-        let emitted = work.events.len();
-        if emitted == 0 || self.taken_over {
-            return true;
-        }
-        let deadline = Instant::now() + self.first_write_delay;
-        while work.events.len() == emitted && !self.machine.has_ended() {
-            match tokio::time::timeout_at(deadline, self.wait(work, began)).await {
-                Ok(Some(input)) => {
-                    self.step(input, began, work);
-                    self.drain_ready(work, began);
-                }
-                Ok(None) => return false,
-                Err(_) => break,
-            }
-        }
-        true
     }
 
     /// The next input; `None` when the server stops.
@@ -165,19 +123,10 @@ impl RunTask {
         }
     }
 
-    /// Processes events that are available already, so that they share one write. The first text of an answer
-    /// is written without waiting for more, the next in small batches.
+    /// Processes events that are available already, so that they share one write.
     fn drain_ready(&mut self, work: &mut PendingOutputs, began: Instant) {
-        let most = work.batch_limit.unwrap_or(limits::BATCH_EVENTS_MAX);
-        work.batch_limit = work
-            .batch_limit
-            .map(|share| (share * 4).min(limits::BATCH_EVENTS_MAX));
-        for _ in 0..most {
+        for _ in 0..limits::BATCH_EVENTS_MAX {
             if self.machine.has_ended() {
-                return;
-            }
-            if work.batch_limit.is_none() && has_text(&work.events) {
-                work.batch_limit = Some(4);
                 return;
             }
             match next_input(&mut work.streams).now_or_never() {
@@ -229,21 +178,13 @@ impl RunTask {
         let events = std::mem::take(&mut work.events);
         match work.finish.take() {
             None => {
-                self.journal
+                self.sink
                     .append(&self.live.tenant, self.run, self.offset, &events)
                     .await?;
             }
             Some(finish) => self.finish(finish, &events).boxed().await?,
         }
         self.publish(events);
-        if work
-            .batch_limit
-            .is_some_and(|share| share < limits::BATCH_EVENTS_MAX)
-        {
-            // Readers send the first text before more events are processed, even if all are available
-            // already.
-            tokio::task::yield_now().await;
-        }
         Ok(())
     }
 
@@ -258,30 +199,13 @@ impl RunTask {
             info!(run = %self.run, code, "a run failed");
         }
         // Stored before the terminal event is published, so that its readers find the trace.
-        self.traces.put(&self.live.tenant, Trace { code, ..trace });
+        self.sink.put_trace(&self.live.tenant, Trace { code, ..trace });
         Ok(())
     }
 
-    /// Journals the end. A large terminal event is not spooled.
     async fn close(&mut self, after: u64, events: &[EncodedEvent], end: RunEnd) -> Result<(), JournalError> {
         let tenant = &self.live.tenant;
-        if self.spooled {
-            if let [last] = events
-                && last.body.len() <= limits::SPOOLED_EVENT_BYTES_MAX
-            {
-                let booking = LifecycleRecord::Ended {
-                    run: self.run,
-                    last: Some(last.clone()),
-                    end,
-                };
-                self.journal.buffer(tenant, booking)?;
-                self.crowd.gather().await;
-                return self.journal.flush(self.run);
-            }
-            // The lookup moves the spooled start of the run into the journal.
-            self.journal.find(tenant, self.run).await?;
-        }
-        self.journal.finish(tenant, self.run, after, events, &end).await
+        self.sink.finish(tenant, self.run, after, events, end).await
     }
 
     /// Usage of the run, by attempt.
@@ -373,10 +297,6 @@ struct PendingClose {
     after: u64,
     last: Vec<EncodedEvent>,
     end: RunEnd,
-}
-
-fn has_text(events: &[EncodedEvent]) -> bool {
-    events.iter().any(|event| event.kind == EventKind::Chunk)
 }
 
 /// The next event of the composition; pending if there is none or its stream has ended.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::port::{Archive, EncodedEvent, EventKind, Journal, RunState, Upstream};
+use engine::port::{Archive, EncodedEvent, EventKind, Journal, NewRun, RunState, Upstream};
 use engine::run::{ResumePoint, RunOptions, envelope};
 use engine::{
     Admission, Engine, Fleet, Modules, Permit, Ports, Queue, ReadFrom, RunMode, RunRequest, Settings,
@@ -133,59 +133,6 @@ async fn events_are_journaled_before_they_are_published() {
     assert_eq!(envelope(&last)["data"]["rationale"], "abc");
     let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
     assert_eq!(row.state, RunState::Done);
-}
-
-#[tokio::test]
-async fn first_events_share_the_write_of_their_run() {
-    let puppet = ManualUpstream::new("p");
-    let journal = || Arc::new(MemoryJournal::default());
-    let opening = |opening_ms| Settings {
-        opening_ms,
-        ..Settings::default()
-    };
-    let patient = engine(journal(), puppet.clone(), opening(60_000));
-    let (_, mut reader) = start(&patient, RunMode::Stream).await;
-    let strings = puppet.attempt().await;
-    // A new reader does not end the pause.
-    for _ in 0..50 {
-        tokio::task::yield_now().await;
-    }
-    strings.text(&format!("{OPENING}first")).await;
-    let written = reader.next().await.unwrap().unwrap();
-    let last = written.last().unwrap();
-    assert!(written.len() > 1 && last.body.contains("first"), "{written:?}");
-    // A slow back-end is not waited for.
-    let hasty = engine(journal(), puppet.clone(), opening(1));
-    let (_, mut reader) = start(&hasty, RunMode::Stream).await;
-    let _silent = puppet.attempt().await;
-    let written = reader.next().await.unwrap().unwrap();
-    assert!(written.iter().all(|event| event.seq.is_none()), "{written:?}");
-}
-
-/// On one thread, where a task that does not yield blocks all others.
-#[tokio::test]
-async fn first_chunk_is_sent_before_the_rest_is_processed() {
-    let puppet = ManualUpstream::new("p");
-    let journal = Arc::new(MemoryJournal::default());
-    let engine = engine(journal, puppet.clone(), Settings::default());
-    let (_, mut reader) = start(&engine, RunMode::Stream).await;
-    let strings = puppet.attempt().await;
-    strings.text(&format!("{OPENING}first")).await;
-    for _ in 0..50 {
-        strings.text(" more").await;
-    }
-    strings.text("\"}}").await;
-    strings.finish().await;
-    let mut events = reader.next().await.unwrap().unwrap();
-    let first = events.last().unwrap();
-    assert!(first.body.contains("\"first\""), "{events:?}");
-    // The next batch is small.
-    let next = reader.next().await.unwrap().unwrap();
-    assert!(next.len() < 10, "{next:?}");
-    events.extend(next);
-    events.extend(rest(reader).await);
-    let said = format!("first{}", " more".repeat(50));
-    assert_eq!(assemble(&events).envelope["data"]["rationale"], said);
 }
 
 #[tokio::test]
@@ -406,10 +353,22 @@ async fn stream_opens_after_a_refused_first_append() {
 #[tokio::test]
 async fn recovery_opens_an_unopened_stream() {
     let (journal, puppet) = (Arc::new(MemoryJournal::default()), ManualUpstream::new("p"));
-    let first = engine(journal.clone(), ManualUpstream::new("gone"), Settings::default());
+    let lost = Arc::new(MemoryJournal::default());
+    let first = engine(lost.clone(), ManualUpstream::new("gone"), Settings::default());
     let tenant = Tenant::local();
     let run = first.start(&tenant, execute(RunMode::Stream)).await.unwrap();
+    let started = lost.find(&tenant, run).await.unwrap().unwrap();
     timeout(SOON, first.stop()).await.unwrap();
+    // The server was killed before it appended the first event.
+    let new = NewRun {
+        id: run,
+        module: started.module,
+        command: started.command,
+        created_at_ms: started.created_at_ms,
+        client: started.client,
+        once: None,
+    };
+    journal.create(&tenant, &new).await.unwrap();
     let row = journal.find(&tenant, run).await.unwrap().unwrap();
     assert_eq!((row.state, row.last_offset), (RunState::Running, 0));
     let second = engine(journal.clone(), puppet.clone(), Settings::default());
@@ -462,28 +421,20 @@ async fn request_ids_are_unique() {
 }
 
 #[tokio::test]
-async fn unary_call_is_used_within_the_idle_timeout() {
+async fn every_run_requests_a_stream() {
     let puppet = ManualUpstream::new("p");
     let engine = engine(
         Arc::new(MemoryJournal::default()),
         puppet.clone(),
         Settings::default(),
     );
-    // The idle timeout is 60 s.
-    for (mode, timeout_ms, streams) in [
-        (RunMode::Sync, None, true),
-        (RunMode::Sync, Some(60_001), true),
-        (RunMode::Sync, Some(60_000), false),
-        (RunMode::Stream, Some(1_000), true),
-    ] {
-        let mut execute = execute(mode);
-        execute.options.timeout_ms = timeout_ms;
-        engine.start(&Tenant::local(), execute).await.unwrap();
-        let asked = puppet.attempt().await.request;
-        assert_eq!(
-            asked.as_chat().unwrap().streams(),
-            streams,
-            "{mode:?} {timeout_ms:?}"
-        );
+    for mode in [RunMode::Sync, RunMode::Stream] {
+        for timeout_ms in [None, Some(1_000)] {
+            let mut execute = execute(mode);
+            execute.options.timeout_ms = timeout_ms;
+            engine.start(&Tenant::local(), execute).await.unwrap();
+            let asked = puppet.attempt().await.request;
+            assert!(asked.as_chat().unwrap().streams(), "{mode:?} {timeout_ms:?}");
+        }
     }
 }

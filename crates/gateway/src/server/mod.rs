@@ -2,7 +2,6 @@
 //! stalled readers. On shutdown, new connections are refused and runs and relayed calls get the drain time to
 //! end; then unfinished runs are left in the journal for recovery, and calls are cancelled.
 
-mod aside;
 mod protocol;
 mod stall_timeout;
 mod tls;
@@ -15,7 +14,6 @@ use std::{io, time::Duration};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
-use engine::Engine;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hyper_util::rt::TokioIo;
@@ -29,7 +27,6 @@ use tokio_util::task::TaskTracker;
 use tower::Service;
 use tracing::{debug, warn};
 
-use self::aside::Aside;
 use self::protocol::{Protocol, Protocols};
 use self::stall_timeout::StallTimeoutIo;
 use crate::limits;
@@ -154,7 +151,6 @@ impl Server {
         let protocols = self.protocols.clone();
         let router = self.router.clone();
         let leave = self.leave.clone();
-        let engine = self.gateway.engine().clone();
         let (stall, opening) = (self.settings.write_stall, self.settings.header_read);
         // Boxed separately: the future of an encrypted connection is larger.
         match tls {
@@ -167,7 +163,7 @@ impl Server {
                     return debug!("client sent no request before the timeout");
                 };
                 let stream = StallTimeoutIo::new(stream, stall, opening);
-                serve_connection(protocol, router, stream, engine, peer, leave).await;
+                serve_connection(protocol, router, stream, peer, leave).await;
             }
             .boxed(),
             Some(acceptor) => async move {
@@ -176,7 +172,7 @@ impl Server {
                     Ok(Ok(stream)) => {
                         let protocol = protocols.negotiated(stream.get_ref().1.alpn_protocol());
                         let stream = StallTimeoutIo::new(stream, stall, opening);
-                        serve_connection(protocol, router, stream, engine, peer, leave).await;
+                        serve_connection(protocol, router, stream, peer, leave).await;
                     }
                     Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
                     Err(_) => debug!("TLS handshake timed out"),
@@ -191,7 +187,6 @@ async fn serve_connection<S>(
     protocol: Protocol,
     router: Router,
     stream: StallTimeoutIo<S>,
-    engine: Engine,
     peer: SocketAddr,
     leave: ConnectionShutdown,
 ) where
@@ -203,7 +198,6 @@ async fn serve_connection<S>(
         // Boxed: otherwise the connection keeps the memory of the future after the response.
         router.clone().call(request).boxed()
     });
-    let stream = Aside::new(stream, move || engine.is_crowded());
     let (stream, service) = (TokioIo::new(stream), TowerToHyperService::new(service));
     match protocol {
         Protocol::Http1(builder) => {

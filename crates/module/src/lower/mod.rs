@@ -32,9 +32,6 @@ pub struct LowerOptions {
     pub model: Option<String>,
     /// The only back-end to use, if set.
     pub backend: Option<String>,
-    /// The answer need not be streamed: no reader consumes it before it is complete, and pauses in it are not
-    /// evaluated.
-    pub whole: bool,
 }
 
 pub fn lower(module: &Module, input: &Map<String, Value>, options: &LowerOptions) -> Request {
@@ -71,9 +68,8 @@ pub fn lower_with_media(
         messages: vec![system, user_message(module, input, results, media)],
         generation: Generation {
             // A streamed answer can be observed, timed out and failed over; a single response cannot.
-            // Back-ends are therefore asked to stream even if the caller waits for the end, unless `whole` is
-            // set.
-            stream: Some(!options.whole),
+            // Back-ends are therefore asked to stream even if the caller waits for the end.
+            stream: Some(true),
             ..Generation::default()
         },
         response_format: module.manifest.runtime.structured_output.then(format),

@@ -26,9 +26,6 @@ use super::words::Words;
 use super::{HttpInner, transport_error};
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX};
 
-/// Initial number of bytes that are decoded at once; doubled each time.
-const FIRST_SHARE_BYTES: usize = 1024;
-
 pub(super) fn events(instance: Arc<HttpInner>, request: Arc<Request>) -> EventStream {
     let answer = ResponseStream::new(instance, Stage::Request(request), None);
     // Boxed: moved for every event.
@@ -70,10 +67,6 @@ struct ResponseStream {
     /// Captures the raw response, for a caller with permission to see it.
     words: Option<Words>,
     taken_bytes: usize,
-    /// Received and not yet decoded.
-    undecoded: Bytes,
-    /// How many of these bytes are decoded next.
-    decode_limit: usize,
 }
 
 enum Stage {
@@ -102,8 +95,6 @@ impl ResponseStream {
             tap,
             words: None,
             taken_bytes: 0,
-            undecoded: Bytes::new(),
-            decode_limit: FIRST_SHARE_BYTES,
         }
     }
 
@@ -236,11 +227,6 @@ impl ResponseStream {
     }
 
     async fn read(&mut self, mut decoder: Box<Decoder>, mut content: Box<ResponseBody>) {
-        if !self.undecoded.is_empty() {
-            self.look(&mut decoder);
-            self.stage = Stage::Streaming { decoder, content };
-            return;
-        }
         let idle = self.instance.options.timeouts.idle;
         // Releases the buffer while waiting.
         self.ready = VecDeque::new();
@@ -250,28 +236,13 @@ impl ResponseStream {
                 if self.taken_bytes > ANSWER_BYTES_MAX {
                     return self.fail(transport_error::too_large(ANSWER_BYTES_MAX));
                 }
-                self.undecoded = bytes;
-                self.look(&mut decoder);
+                self.decode(Some(bytes), &mut decoder);
                 self.stage = Stage::Streaming { decoder, content };
             }
             // After an error or a clean end, the decoder decides whether the response is complete.
             Ok(Some(Err(_)) | None) => self.decode(None, &mut decoder),
             Err(_) => self.fail(self.late(Phase::MidStream, idle)),
         }
-    }
-
-    /// Decodes a part of the received bytes, so that the first events are not delayed by the rest of a large
-    /// read.
-    fn look(&mut self, decoder: &mut Decoder) {
-        let bytes = match self.tap {
-            // Passed through as received.
-            Some(_) => std::mem::take(&mut self.undecoded),
-            None => self
-                .undecoded
-                .split_to(self.decode_limit.min(self.undecoded.len())),
-        };
-        self.decode_limit = self.decode_limit.saturating_mul(2);
-        self.decode(Some(bytes), decoder);
     }
 
     /// Decodes these bytes; `None` is the end of the stream.

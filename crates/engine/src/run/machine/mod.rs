@@ -34,8 +34,6 @@ use super::subscription::opening_meta;
 use crate::attempts::Attempts;
 use crate::compose::CompositionEvent;
 use crate::fleet::{BackendSelector, InFlightGuard};
-use crate::limits;
-use crate::route::{Explanation, Policy};
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,8 +95,6 @@ pub enum Output {
 pub struct RunMachine {
     plan: MachineConfig,
     calls: Attempts,
-    /// Explanation of the first route plan, for small fleets.
-    explanation: Option<Explanation>,
     projector: Projector,
     /// The unmodified text of the leader so far.
     reply: String,
@@ -129,7 +125,6 @@ impl RunMachine {
         Self {
             plan,
             calls: Attempts::new(dispatch),
-            explanation: None,
             projector,
             reply: String::new(),
             failed_reply: String::new(),
@@ -157,22 +152,9 @@ impl RunMachine {
 
     /// Every attempt that has ended, and its routing.
     pub fn trace(&self) -> Trace {
-        let dispatch = self.calls.dispatch();
-        let mut attempts = self.calls.records().to_vec();
-        attempts.sort_by_key(|record| record.number);
         Trace {
-            run: self.plan.run,
             module: String::from(self.plan.module.name()),
-            operation: dispatch.request().operation(),
-            requested_model: dispatch.request().model().map(String::from),
-            policy: dispatch.policy().map(Policy::name),
-            seed: dispatch.seed(),
-            turn: dispatch.turn(),
-            order: self.explanation.as_ref().map(|why| why.selected.clone()),
-            rejected: self.explanation.as_ref().map(Explanation::reasons),
-            parent: self.plan.trace,
-            code: None,
-            attempts,
+            ..self.calls.trace(self.plan.run, self.plan.trace)
         }
     }
 
@@ -241,12 +223,8 @@ impl RunMachine {
 
     /// Starts the first attempt of the module's own request.
     fn begin(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        let dispatch = self.calls.dispatch_mut();
-        if dispatch.fleet().candidates().len() <= limits::EXPLAINED_MAX {
-            self.explanation = dispatch.explain(now_ms).ok();
-        }
-        if let Some(lease) = dispatch.mirror(now_ms) {
-            let request = dispatch.request().clone();
+        if let Some(lease) = self.calls.start(now_ms) {
+            let request = self.calls.request().clone();
             out.push(Output::Mirror { lease, request });
         }
         self.advance(None, now_ms, out);
