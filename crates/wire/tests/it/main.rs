@@ -21,8 +21,6 @@ mod losses;
 #[cfg(test)]
 mod media;
 #[cfg(test)]
-mod media_placeholders;
-#[cfg(test)]
 mod media_sample;
 #[cfg(test)]
 mod messages;

@@ -62,7 +62,7 @@ impl Serve {
         let tls = tls.map(|files| Tls::load(&files.certificate, &files.key));
         let tls = tls.transpose().context("cannot serve TLS")?;
         let desk = media::for_server(&settings);
-        let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.depot())?;
+        let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.store())?;
         let fleet = Arc::new(fleet);
         let folders = wiring::load_all(search, output)?;
         let store = server_setup::store_settings(self.journal, &settings)?;

@@ -139,7 +139,7 @@ impl Reload {
             .map(|doors| doors.auth(self.listen, &settings))
             .transpose()?;
         let desk = media::for_server(&settings);
-        let fleet = backends::fleet(&self.backends, self.config.as_deref(), desk.depot())?;
+        let fleet = backends::fleet(&self.backends, self.config.as_deref(), desk.store())?;
         // Validation is complete: the following steps cannot fail.
         for name in self.initial_settings.fixed_that_differ(&settings) {
             warn!(setting = name, "takes effect at the next start");

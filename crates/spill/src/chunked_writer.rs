@@ -4,25 +4,26 @@
 
 use std::io::{self, Write};
 
-use crate::limits::MEDIA_CHUNK_BYTES;
+use crate::limits::CHUNK_BYTES;
 
+/// Gathers bytes and writes them in chunks.
 #[derive(Debug)]
-pub struct Intake<W> {
+pub struct ChunkedWriter<W> {
     out: W,
-    piece: Vec<u8>,
+    chunk: Vec<u8>,
 }
 
-impl<W: Write + Send + 'static> Intake<W> {
+impl<W: Write + Send + 'static> ChunkedWriter<W> {
     pub const fn new(out: W) -> Self {
         Self {
             out,
-            piece: Vec::new(),
+            chunk: Vec::new(),
         }
     }
 
     pub async fn push(mut self, bytes: &[u8]) -> io::Result<Self> {
-        self.piece.extend_from_slice(bytes);
-        match self.piece.len() < MEDIA_CHUNK_BYTES {
+        self.chunk.extend_from_slice(bytes);
+        match self.chunk.len() < CHUNK_BYTES {
             true => Ok(self),
             false => self.write().await,
         }
@@ -35,8 +36,8 @@ impl<W: Write + Send + 'static> Intake<W> {
 
     async fn write(mut self) -> io::Result<Self> {
         let work = tokio::task::spawn_blocking(move || {
-            self.out.write_all(&self.piece)?;
-            self.piece.clear();
+            self.out.write_all(&self.chunk)?;
+            self.chunk.clear();
             Ok(self)
         });
         work.await.map_err(io::Error::other)?

@@ -1,16 +1,17 @@
-//! Media that is not in memory: the body that is assembled from pieces is, byte for byte, the body with
+//! Media that is not in memory: the body that is assembled from segments is, byte for byte, the body with
 //! inline media.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use ir::media::{Base64, MediaHandle, StoredRef};
 use ir::{ChatRequest, Component, Ledger, Media, MediaId, MediaSource, Message, Part, Role};
 use proptest::prelude::*;
+use spill::{BodySegment, MediaPlaceholders, SegmentedBody};
 use wire::chat::{DIALECTS, encode_request};
-use wire::holes::{Holes, Piece};
 
-fn part(bytes: &[u8], mime: &str, held: bool) -> Part {
-    let source = if held {
+fn part(bytes: &[u8], mime: &str, as_handle: bool) -> Part {
+    let source = if as_handle {
         let id = MediaId::new(bytes.len() as u128);
         MediaSource::Stored(StoredRef::Handle(
             MediaHandle::new(id, Arc::new(bytes.to_vec())).unwrap(),
@@ -21,26 +22,26 @@ fn part(bytes: &[u8], mime: &str, held: bool) -> Part {
     Part::from(Media::new(source, Some(String::from(mime))))
 }
 
-fn chat(media: &[(Vec<u8>, &str)], words: &str, held: bool) -> ChatRequest {
+fn chat(media: &[(Vec<u8>, &str)], words: &str, as_handle: bool) -> ChatRequest {
     let mut message = Message::text(Role::User, words);
     for (bytes, mime) in media {
-        message.parts.push(part(bytes, mime, held));
+        message.parts.push(part(bytes, mime, as_handle));
         message.parts.push(Part::text(words));
     }
     ChatRequest::new("m", vec![message])
 }
 
-fn filled(pieces: Vec<Piece>) -> Vec<u8> {
-    let announced: u64 = pieces.iter().map(Piece::size_bytes).sum();
-    let mut body = Vec::new();
-    for piece in pieces {
-        match piece {
-            Piece::Text(text) => body.extend(text),
-            Piece::Base64(held) => body.extend(held.to_base64().unwrap().as_str().bytes()),
+fn filled(body: &SegmentedBody) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for segment in body.segments() {
+        match segment {
+            BodySegment::Bytes(text) => bytes.extend(text),
+            BodySegment::Base64(media) => bytes.extend(media.to_base64().unwrap().as_str().bytes()),
+            BodySegment::Raw(_) => panic!("media in JSON is base64"),
         }
     }
-    assert_eq!(announced, body.len() as u64);
-    body
+    assert_eq!(body.size_bytes(), bytes.len() as u64);
+    bytes
 }
 
 fn png(length: usize) -> Vec<u8> {
@@ -63,11 +64,11 @@ fn body_and_losses_equal_those_of_inline_media() {
         let mut ledgers = [Ledger::new(Component::Adapter), Ledger::new(Component::Adapter)];
         let inline = encode_request(*dialect, &chat(&media, "look", false), &mut ledgers[0]).unwrap();
         let mut request = chat(&media, "look", true);
-        let holes = Holes::cut(request.media_mut(), 42);
+        let placeholders = MediaPlaceholders::insert(request.media_mut(), 42);
         let body = encode_request(*dialect, &request, &mut ledgers[1]).unwrap();
-        let pieces = holes.open(serde_json::to_vec(&body).unwrap());
-        assert!(pieces.len() > 1, "{dialect}");
-        assert_eq!(filled(pieces), serde_json::to_vec(&inline).unwrap(), "{dialect}");
+        let body = placeholders.split(serde_json::to_vec(&body).unwrap());
+        assert!(body.segments().len() > 1, "{dialect}");
+        assert_eq!(filled(&body), serde_json::to_vec(&inline).unwrap(), "{dialect}");
         assert_eq!(ledgers[0].entries(), ledgers[1].entries(), "{dialect}");
     }
 }
@@ -77,22 +78,25 @@ fn body_and_losses_equal_those_of_inline_media() {
 fn user_text_is_not_taken_for_placeholders() {
     let media = [(png(10), "image/png")];
     let mut spied = chat(&media, "look", true);
-    let _ = Holes::cut(spied.media_mut(), 1);
-    let MediaSource::Inline(stand_in) = &spied.media_mut()[0].source else {
+    let _ = MediaPlaceholders::insert(spied.media_mut(), 1);
+    let MediaSource::Inline(placeholder) = &spied.media_mut()[0].source else {
         panic!("{spied:?}");
     };
-    let words = String::from(stand_in.as_str());
+    let words = String::from(placeholder.as_str());
     let mut request = chat(&media, &words, true);
-    let holes = Holes::cut(request.media_mut(), 2);
+    let placeholders = MediaPlaceholders::insert(request.media_mut(), 2);
     let body = serde_json::to_vec(&request).unwrap();
-    assert_eq!(holes.open(body).len(), 3);
+    assert_eq!(placeholders.split(body).segments().len(), 3);
 }
 
 #[test]
-fn a_request_without_media_is_one_piece() {
+fn a_request_without_media_is_one_segment() {
     let mut request = chat(&[], "look", true);
-    let holes = Holes::cut(request.media_mut(), 3);
-    assert_eq!(holes.open(b"{}".to_vec()), [Piece::Text(b"{}".to_vec())]);
+    let placeholders = MediaPlaceholders::insert(request.media_mut(), 3);
+    assert_eq!(
+        placeholders.split(Vec::from("{}")).segments(),
+        [BodySegment::Bytes(Bytes::from_static(b"{}"))]
+    );
 }
 
 proptest! {
@@ -103,9 +107,9 @@ proptest! {
             let mut ledger = Ledger::new(Component::Adapter);
             let inline = encode_request(*dialect, &chat(&media, "ö\"\\", false), &mut ledger).unwrap();
             let mut request = chat(&media, "ö\"\\", true);
-            let holes = Holes::cut(request.media_mut(), secret);
+            let placeholders = MediaPlaceholders::insert(request.media_mut(), secret);
             let body = encode_request(*dialect, &request, &mut ledger).unwrap();
-            prop_assert_eq!(filled(holes.open(serde_json::to_vec(&body).unwrap())), serde_json::to_vec(&inline).unwrap());
+            prop_assert_eq!(filled(&placeholders.split(serde_json::to_vec(&body).unwrap())), serde_json::to_vec(&inline).unwrap());
         }
     }
 }

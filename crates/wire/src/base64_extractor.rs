@@ -24,7 +24,7 @@ const TOLERANT: GeneralPurpose = GeneralPurpose::new(
 const GROUP_CHARS: usize = 16 * 1024;
 
 /// Receives the bytes of extracted strings, one string after another.
-pub trait Taker {
+pub trait BytesSink {
     /// More bytes of the current string; the first bytes start a new string.
     fn take(&mut self, bytes: &[u8]) -> io::Result<()>;
 
@@ -33,31 +33,31 @@ pub trait Taker {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum LiftError {
+pub enum ExtractError {
     #[error("a long string is not base64")]
     NotBase64,
     #[error("the text ends inside of a string")]
     Truncated,
     /// An error of the sink.
     #[error(transparent)]
-    Taker(#[from] io::Error),
+    Sink(#[from] io::Error),
 }
 
 /// A text without its long strings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lifted {
+pub struct ExtractedJson {
     pub text: Vec<u8>,
     /// The placeholders, in the order of extraction.
-    pub stand_ins: Vec<String>,
+    pub placeholders: Vec<String>,
 }
 
 #[derive(Debug)]
-pub struct Lift {
+pub struct Base64Extractor {
     key: &'static str,
     chars_max: usize,
     secret: u128,
     state: State,
-    lifted: Lifted,
+    extracted: ExtractedJson,
 }
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ enum State {
         /// The string is the value of the key and is extracted when it grows long.
         wanted: bool,
     },
-    Lifting(Decoding),
+    Extracting(Decoding),
 }
 
 /// Decides whether the next string is a value of the key.
@@ -84,7 +84,7 @@ enum Last {
     Colon,
 }
 
-impl Lift {
+impl Base64Extractor {
     /// Strings under `key` of more than `chars_max` characters are extracted. `secret` is new for every text.
     pub fn new(key: &'static str, chars_max: usize, secret: u128) -> Self {
         Self {
@@ -92,48 +92,48 @@ impl Lift {
             chars_max,
             secret,
             state: State::Between(Last::Other),
-            lifted: Lifted::default(),
+            extracted: ExtractedJson::default(),
         }
     }
 
     /// Bytes of text buffered so far.
     pub fn text_bytes(&self) -> usize {
-        self.lifted.text.len()
+        self.extracted.text.len()
     }
 
-    pub fn push(&mut self, bytes: &[u8], taker: &mut dyn Taker) -> Result<(), LiftError> {
+    pub fn push(&mut self, bytes: &[u8], sink: &mut dyn BytesSink) -> Result<(), ExtractError> {
         let mut left = bytes;
         while let Some((byte, rest)) = left.split_first() {
-            if let State::Lifting(decoding) = &mut self.state {
-                left = decoding.push(left, taker)?;
+            if let State::Extracting(decoding) = &mut self.state {
+                left = decoding.push(left, sink)?;
                 if decoding.is_over {
-                    taker.close()?;
-                    self.lifted.text.push(b'"');
+                    sink.close()?;
+                    self.extracted.text.push(b'"');
                     self.state = State::Between(Last::Other);
                 }
                 continue;
             }
             left = rest;
-            self.lifted.text.push(*byte);
-            self.step(*byte, taker)?;
+            self.extracted.text.push(*byte);
+            self.step(*byte, sink)?;
         }
         Ok(())
     }
 
-    pub fn finish(self) -> Result<Lifted, LiftError> {
+    pub fn finish(self) -> Result<ExtractedJson, ExtractError> {
         match self.state {
-            State::Between(_) => Ok(self.lifted),
-            State::Plain { .. } | State::Lifting(_) => Err(LiftError::Truncated),
+            State::Between(_) => Ok(self.extracted),
+            State::Plain { .. } | State::Extracting(_) => Err(ExtractError::Truncated),
         }
     }
 
     /// One byte of text that is already appended.
-    fn step(&mut self, byte: u8, taker: &mut dyn Taker) -> Result<(), LiftError> {
+    fn step(&mut self, byte: u8, sink: &mut dyn BytesSink) -> Result<(), ExtractError> {
         match &mut self.state {
             State::Between(last) => match (byte, *last) {
                 (b'"', last) => {
                     self.state = State::Plain {
-                        start: self.lifted.text.len(),
+                        start: self.extracted.text.len(),
                         escaped: false,
                         wanted: last == Last::Colon,
                     };
@@ -143,8 +143,8 @@ impl Lift {
                 _ => *last = Last::Other,
             },
             State::Plain { start, escaped, .. } if byte == b'"' && !*escaped => {
-                let end = self.lifted.text.len() - 1;
-                let is_key = self.lifted.text.get(*start..end) == Some(self.key.as_bytes());
+                let end = self.extracted.text.len() - 1;
+                let is_key = self.extracted.text.get(*start..end) == Some(self.key.as_bytes());
                 self.state = State::Between(if is_key { Last::Key } else { Last::Other });
             }
             State::Plain {
@@ -153,24 +153,24 @@ impl Lift {
                 wanted,
             } => {
                 *escaped = byte == b'\\' && !*escaped;
-                if *wanted && self.lifted.text.len() - *start > self.chars_max {
-                    let begun = self.lifted.text.split_off(*start);
-                    return self.lift(&begun, taker);
+                if *wanted && self.extracted.text.len() - *start > self.chars_max {
+                    let begun = self.extracted.text.split_off(*start);
+                    return self.extract(&begun, sink);
                 }
             }
-            State::Lifting(_) => {}
+            State::Extracting(_) => {}
         }
         Ok(())
     }
 
     /// Starts extraction of a string that exceeded the limit; `begun` are its characters so far.
-    fn lift(&mut self, begun: &[u8], taker: &mut dyn Taker) -> Result<(), LiftError> {
-        let stand_in = format!("{:032x}{:08x}", self.secret, self.lifted.stand_ins.len());
-        self.lifted.text.extend_from_slice(stand_in.as_bytes());
-        self.lifted.stand_ins.push(stand_in);
+    fn extract(&mut self, begun: &[u8], sink: &mut dyn BytesSink) -> Result<(), ExtractError> {
+        let placeholder = format!("{:032x}{:08x}", self.secret, self.extracted.placeholders.len());
+        self.extracted.text.extend_from_slice(placeholder.as_bytes());
+        self.extracted.placeholders.push(placeholder);
         let mut decoding = Decoding::default();
-        decoding.push(begun, taker)?;
-        self.state = State::Lifting(decoding);
+        decoding.push(begun, sink)?;
+        self.state = State::Extracting(decoding);
         Ok(())
     }
 }
@@ -196,32 +196,32 @@ enum Escape {
 
 impl Decoding {
     /// Consumes the bytes of the string and returns what follows its end.
-    fn push<'a>(&mut self, bytes: &'a [u8], taker: &mut dyn Taker) -> Result<&'a [u8], LiftError> {
+    fn push<'a>(&mut self, bytes: &'a [u8], sink: &mut dyn BytesSink) -> Result<&'a [u8], ExtractError> {
         for (at, byte) in bytes.iter().enumerate() {
             match (self.escape, *byte) {
                 (Escape::None, b'"') => {
-                    self.close(taker)?;
+                    self.close(sink)?;
                     return Ok(bytes.get(at + 1..).unwrap_or_default());
                 }
                 (Escape::None, b'\\') => self.escape = Escape::Begun,
-                (Escape::None, byte) => self.char(byte, taker)?,
+                (Escape::None, byte) => self.char(byte, sink)?,
                 (Escape::Begun, b'u') => self.escape = Escape::Number(0, 0),
                 (Escape::Begun, byte) => {
                     self.escape = Escape::None;
                     match byte {
-                        b'/' => self.char(b'/', taker)?,
+                        b'/' => self.char(b'/', sink)?,
                         b'n' | b'r' | b't' => {}
-                        _ => return Err(LiftError::NotBase64),
+                        _ => return Err(ExtractError::NotBase64),
                     }
                 }
                 (Escape::Number(known, value), digit) => {
-                    let digit = char::from(digit).to_digit(16).ok_or(LiftError::NotBase64)?;
+                    let digit = char::from(digit).to_digit(16).ok_or(ExtractError::NotBase64)?;
                     let value = value * 16 + digit;
                     self.escape = Escape::Number(known + 1, value);
                     if known == 3 {
                         self.escape = Escape::None;
-                        let byte = u8::try_from(value).map_err(|_| LiftError::NotBase64)?;
-                        self.char(byte, taker)?;
+                        let byte = u8::try_from(value).map_err(|_| ExtractError::NotBase64)?;
+                        self.char(byte, sink)?;
                     }
                 }
             }
@@ -230,7 +230,7 @@ impl Decoding {
     }
 
     /// White space and the URL alphabet are accepted, as in all base64 of this crate.
-    fn char(&mut self, byte: u8, taker: &mut dyn Taker) -> Result<(), LiftError> {
+    fn char(&mut self, byte: u8, sink: &mut dyn BytesSink) -> Result<(), ExtractError> {
         let byte = match byte {
             b'\n' | b'\r' | b'\t' | b' ' => return Ok(()),
             b'=' if self.padding < 2 => {
@@ -238,30 +238,32 @@ impl Decoding {
                 return Ok(());
             }
             // Nothing follows padding.
-            _ if self.padding > 0 => return Err(LiftError::NotBase64),
+            _ if self.padding > 0 => return Err(ExtractError::NotBase64),
             b'-' => b'+',
             b'_' => b'/',
             byte => byte,
         };
         self.chars.push(byte);
         match self.chars.len() {
-            GROUP_CHARS => self.decode(taker),
+            GROUP_CHARS => self.decode(sink),
             _ => Ok(()),
         }
     }
 
-    fn decode(&mut self, taker: &mut dyn Taker) -> Result<(), LiftError> {
-        let bytes = TOLERANT.decode(&self.chars).map_err(|_| LiftError::NotBase64)?;
+    fn decode(&mut self, sink: &mut dyn BytesSink) -> Result<(), ExtractError> {
+        let bytes = TOLERANT
+            .decode(&self.chars)
+            .map_err(|_| ExtractError::NotBase64)?;
         self.chars.clear();
-        Ok(taker.take(&bytes)?)
+        Ok(sink.take(&bytes)?)
     }
 
     /// Padding may be missing; if present, it must be correct.
-    fn close(&mut self, taker: &mut dyn Taker) -> Result<(), LiftError> {
+    fn close(&mut self, sink: &mut dyn BytesSink) -> Result<(), ExtractError> {
         if self.padding > 0 && !(self.chars.len() + self.padding).is_multiple_of(4) {
-            return Err(LiftError::NotBase64);
+            return Err(ExtractError::NotBase64);
         }
         self.is_over = true;
-        self.decode(taker)
+        self.decode(sink)
     }
 }
