@@ -15,6 +15,8 @@ mod gemini;
 #[cfg(test)]
 mod generators;
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod identity;
 #[cfg(test)]
 mod losses;
