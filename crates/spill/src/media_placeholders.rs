@@ -6,7 +6,7 @@
 //! secret suffix that clients cannot predict, so that user text is never taken for a placeholder.
 
 use bytes::{Buf, Bytes};
-use ir::media::{Base64, MediaHandle, StoredRef};
+use ir::media::{Base64, MediaHandle};
 use ir::{Error, ErrorKind, Media, MediaSource, Phase};
 use memchr::memmem;
 
@@ -21,7 +21,7 @@ impl MediaPlaceholders {
     pub fn insert<'a>(media: impl IntoIterator<Item = &'a mut Media>, secret: u128) -> Self {
         let mut inserted = Vec::new();
         for media in media {
-            if let MediaSource::Stored(StoredRef::Handle(handle)) = &media.source {
+            if let MediaSource::Handle(handle) = &media.source {
                 let handle = handle.clone();
                 let placeholder = placeholder(&handle, inserted.len(), secret);
                 media.source = MediaSource::Inline(Base64::from_text(placeholder.clone()));
@@ -60,7 +60,7 @@ impl MediaPlaceholders {
     }
 }
 
-/// A number that nobody can predict.
+/// An unpredictable number for a body.
 pub fn random_secret(phase: Phase) -> Result<u128, Error> {
     let mut secret = [0; 16];
     getrandom::fill(&mut secret).map_err(|_| {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ir::media::{Base64, MediaHandle, MediaId, MediaSource, StoredRef};
+use ir::media::{Base64, Checksum, MediaHandle, MediaSource};
 use sha2::{Digest as _, Sha256};
 
 use crate::anonymous_file::{AnonymousFile, FileRange};
@@ -68,13 +68,9 @@ impl SpillWriter {
             sha256,
         } = disk;
         self.run.close(start + length);
-        let digest = sha256.finalize();
-        let half = digest.iter().take(16);
-        let id = MediaId::new(half.fold(0, |bits, byte| bits << 8 | u128::from(*byte)));
+        let checksum = Checksum::from_sha256(&sha256.finalize());
         let bytes = Arc::new(FileRange { file, start, length });
-        Ok(MediaSource::Stored(StoredRef::Handle(MediaHandle::new(
-            id, bytes,
-        )?)))
+        Ok(MediaSource::Handle(MediaHandle::new(checksum, bytes)?))
     }
 
     fn write_to(disk: &mut DiskState, bytes: &[u8]) -> io::Result<()> {

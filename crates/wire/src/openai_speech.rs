@@ -3,7 +3,7 @@
 //! <https://platform.openai.com/docs/api-reference/audio/createSpeech>
 
 use ir::envelope::{SpeechRequest, SpeechResponse};
-use ir::media::{MediaHandle, StoredRef, mime_of_audio_format};
+use ir::media::{MediaHandle, mime_of_audio_format};
 use ir::{Dialect, Error, Ext, Fields, Ledger, Map, Media, MediaKind, MediaSource, Phase};
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ pub fn encode_audio(response: &SpeechResponse, ledger: &mut Ledger) -> Result<(A
             let bytes = text.decode();
             AudioBytes::Inline(bytes.map_err(|_| bad("the audio is not valid base64"))?)
         }
-        MediaSource::Stored(StoredRef::Handle(held)) => AudioBytes::Handle(held.clone()),
+        MediaSource::Handle(held) => AudioBytes::Handle(held.clone()),
         _ => {
             let message = "the audio is not inline; it has to be fetched before it can be sent";
             return Err(bad(message));

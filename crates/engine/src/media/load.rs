@@ -71,7 +71,7 @@ impl MediaItem {
             MediaSource::Inline(data) => MediaOrigin::Inline(data.clone()),
             MediaSource::Remote(url) => MediaOrigin::Url(url.clone()),
             // External references cannot name these: only the gateway creates them.
-            MediaSource::Stored(StoredRef::Handle(held)) => MediaOrigin::Handle(held.clone()),
+            MediaSource::Handle(held) => MediaOrigin::Handle(held.clone()),
             MediaSource::LocalFile(path) => return Err(no_file(path)),
             MediaSource::Stored(StoredRef::Id(id)) => return Err(not_stored(&id.uri())),
             MediaSource::Stored(StoredRef::Foreign { text, .. }) => return Err(not_stored(text)),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use ir::media::{Base64, MediaSource, StoredRef};
+use ir::media::{Base64, MediaSource};
 use module::{FileMap, Module, load};
 use serde_json::{Map, Value, json};
 use tokio::fs::File;
@@ -351,7 +351,7 @@ async fn large_media_is_in_an_anonymous_file_until_dropped() {
     drop(ready);
     for (index, media) in copy.media.iter().enumerate() {
         match &media.source {
-            MediaSource::Stored(StoredRef::Handle(held)) => {
+            MediaSource::Handle(held) => {
                 assert_eq!(held.to_base64().unwrap().decode().unwrap(), large, "{index}");
                 assert_eq!(media.facts.size_bytes, Some(large.len() as u64));
             }

@@ -4,7 +4,6 @@
 use std::io;
 
 use bytes::Bytes;
-use ir::media::StoredRef;
 use ir::{ChatRequest, Error, ErrorKind, Media, MediaSource, Phase};
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use spill::{MediaPlaceholders, SegmentedBody, random_secret};
@@ -46,14 +45,14 @@ pub(super) async fn insert_placeholders(chat: &mut ChatRequest) -> Result<MediaP
             .mime
             .as_deref()
             .is_some_and(|mime| mime.starts_with("text/"));
-        if let (MediaSource::Stored(StoredRef::Handle(handle)), true) = (&media.source, text) {
+        if let (MediaSource::Handle(handle), true) = (&media.source, text) {
             let handle = handle.clone();
             let read = tokio::task::spawn_blocking(move || handle.to_base64()).await;
             let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
             media.source = MediaSource::Inline(read.map_err(|_| unreadable())?);
         }
     }
-    let is_handle = |media: &Media| matches!(media.source, MediaSource::Stored(StoredRef::Handle(_)));
+    let is_handle = |media: &Media| matches!(media.source, MediaSource::Handle(_));
     if !chat.media_mut().iter().any(|media| is_handle(media)) {
         return Ok(MediaPlaceholders::default());
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::port::{UnaryResponse as Answered, Upstream};
-use ir::media::{Base64, StoredRef};
+use ir::media::{Base64, MediaHandle};
 use ir::{Error, ErrorKind, MediaSource, Operation, Phase, Request, ResponsePayload};
 use providers::limits::MEDIA_ANSWER_BYTES_MAX;
 use providers::{ClientOptions, CommandOptions, CommandUpstream, HttpOptions, HttpUpstream};
@@ -83,14 +83,14 @@ fn json_of(text: &str) -> ScriptedResponse {
 fn bytes(source: &MediaSource) -> Vec<u8> {
     let text = match source {
         MediaSource::Inline(data) => data.clone(),
-        MediaSource::Stored(StoredRef::Handle(held)) => held.to_base64().unwrap(),
+        MediaSource::Handle(held) => held.to_base64().unwrap(),
         other => panic!("{other:?}"),
     };
     text.decode().unwrap()
 }
 
 fn is_held(source: &MediaSource) -> bool {
-    matches!(source, MediaSource::Stored(StoredRef::Handle(_)))
+    matches!(source, MediaSource::Handle(_))
 }
 
 #[test]
@@ -177,7 +177,8 @@ fn raw_response_references_large_image() {
         assert_eq!(raw["data"][0], expected["data"][0], "small images are unchanged");
         assert_eq!(raw["usage"], expected["usage"]);
         let name = raw["data"][1]["b64_json"].as_str().unwrap();
-        assert!(name.starts_with("sms+file://") && name.len() < 60, "{name}");
+        let image = MediaHandle::from_bytes(picture(1_000_000)).unwrap();
+        assert_eq!(name, format!("sha256:{}", image.checksum().value));
         assert_eq!(answered.adaptations[0].pointer, "/extra/raw");
     });
 }

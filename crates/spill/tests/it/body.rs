@@ -1,10 +1,8 @@
 //! Streams of media of any size.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use futures::TryStreamExt;
-use ir::media::{Base64, MediaHandle, MediaId};
+use ir::media::{Base64, MediaHandle};
 use spill::limits::CHUNK_BYTES;
 use spill::{BodySegment, SegmentedBody};
 
@@ -20,7 +18,7 @@ async fn chunks(segment: BodySegment) -> Vec<Bytes> {
 async fn streams_media_of_any_size_in_chunks() {
     for size in [0, 1, 2, 3, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES - 1] {
         let bytes: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
-        let media = MediaHandle::new(MediaId::new(1), Arc::new(bytes.clone())).unwrap();
+        let media = MediaHandle::from_bytes(bytes.clone()).unwrap();
         let raw = chunks(BodySegment::Raw(media.clone())).await;
         assert!(raw.iter().all(|chunk| chunk.len() <= CHUNK_BYTES));
         assert_eq!(raw.concat(), bytes, "{size}");

@@ -1,21 +1,16 @@
 //! Media that is not in memory: the body that is assembled from segments is, byte for byte, the body with
 //! inline media.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use ir::media::{Base64, MediaHandle, StoredRef};
-use ir::{ChatRequest, Component, Ledger, Media, MediaId, MediaSource, Message, Part, Role};
+use ir::media::{Base64, MediaHandle};
+use ir::{ChatRequest, Component, Ledger, Media, MediaSource, Message, Part, Role};
 use proptest::prelude::*;
 use spill::{BodySegment, MediaPlaceholders, SegmentedBody};
 use wire::chat::{DIALECTS, encode_request};
 
 fn part(bytes: &[u8], mime: &str, as_handle: bool) -> Part {
     let source = if as_handle {
-        let id = MediaId::new(bytes.len() as u128);
-        MediaSource::Stored(StoredRef::Handle(
-            MediaHandle::new(id, Arc::new(bytes.to_vec())).unwrap(),
-        ))
+        MediaSource::Handle(MediaHandle::from_bytes(bytes.to_vec()).unwrap())
     } else {
         MediaSource::Inline(Base64::from_bytes(bytes))
     };

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ir::media::{Base64, MediaSource, StoredRef};
+use ir::media::{Base64, MediaSource};
 use ir::{ErrorKind, Payload, Request};
 use serde_json::{Value, json};
 use tokio::fs::File;
@@ -71,7 +71,7 @@ async fn small_media_stays_inline_and_large_media_is_stored() {
         .prepare_request(heard(&inline("audio/x-wav", &large)))
         .await
         .unwrap();
-    let MediaSource::Stored(StoredRef::Handle(held)) = &audio(&brought).source else {
+    let MediaSource::Handle(held) = &audio(&brought).source else {
         panic!("{brought:?}")
     };
     assert_eq!(held.to_base64().unwrap().decode().unwrap(), large);
@@ -196,7 +196,7 @@ async fn response_image_is_loaded_or_refused() {
         match fits {
             true => {
                 taken.unwrap();
-                let held = matches!(media.source, MediaSource::Stored(StoredRef::Handle(_)));
+                let held = matches!(media.source, MediaSource::Handle(_));
                 assert!(held && desk.store().used_bytes() > 100, "{media:?}");
                 assert_eq!(media.mime.as_deref(), Some("image/png"));
             }

@@ -2,7 +2,7 @@
 
 use ir::adaptation::Ledger;
 use ir::envelope::{ImageRequest, TranscriptionRequest};
-use ir::media::{Base64, StoredRef};
+use ir::media::Base64;
 use ir::{Dialect, Error, ErrorKind, Map, Media, MediaSource, Payload, Phase};
 use serde_json::Value;
 use spill::BodySegment;
@@ -150,7 +150,7 @@ fn content(media: &Media) -> Result<BodySegment, Error> {
             let bytes = bytes.map_err(|_| Error::invalid_request("the media is not base64"))?;
             Ok(BodySegment::Bytes(bytes.into()))
         }
-        MediaSource::Stored(StoredRef::Handle(handle)) => Ok(BodySegment::Raw(handle.clone())),
+        MediaSource::Handle(handle) => Ok(BodySegment::Raw(handle.clone())),
         MediaSource::Stored(_)
         | MediaSource::Remote(_)
         | MediaSource::LocalFile(_)

@@ -117,12 +117,12 @@ impl ExtractedImages {
         Ok(())
     }
 
-    /// Replaces placeholders in the raw response by media ids; returns whether there were any.
+    /// Replaces placeholders in the raw response by the checksums of the images; returns whether there were any.
     pub(super) fn name(&self, raw: &mut Value) -> bool {
         match raw {
             Value::String(text) => match self.image_for(text) {
-                Some(MediaSource::Stored(ir::media::StoredRef::Handle(held))) => {
-                    *text = held.id().uri();
+                Some(MediaSource::Handle(media)) => {
+                    *text = format!("sha256:{}", media.checksum().value);
                     true
                 }
                 Some(MediaSource::Inline(data)) => {

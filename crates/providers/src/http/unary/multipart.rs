@@ -115,11 +115,10 @@ fn text(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use bytes::Bytes;
     use futures::TryStreamExt;
-    use ir::media::{MediaHandle, MediaId};
+    use ir::media::MediaHandle;
     use serde_json::json;
     use spill::limits::CHUNK_BYTES;
     use spill::{BodySegment, SegmentedBody};
@@ -167,7 +166,7 @@ mod tests {
     #[tokio::test]
     async fn media_handle_is_sent_with_announced_length() {
         let bytes = "x".repeat(3 * CHUNK_BYTES + 7);
-        let held = MediaHandle::new(MediaId::new(1), Arc::new(bytes.clone().into_bytes())).unwrap();
+        let held = MediaHandle::from_bytes(bytes.clone().into_bytes()).unwrap();
         let mut form = MultipartBody::default();
         form.file("file", file(BodySegment::Raw(held)));
         let (announced, text) = written(form).await;
