@@ -22,7 +22,7 @@ use crate::fleet::Fleet;
 use crate::gate::GateAction;
 use crate::interrupted::InterruptedRun;
 use crate::launch::{First, Launch, Launcher, Seated, Start};
-use crate::media::MediaPipeline;
+use crate::media::{KeptFiles, MediaPipeline, from_journal, remove_ended, to_journal};
 use crate::modules::Modules;
 use crate::port::{Clock, EncodedEvent, EventKind, Journal, LifecycleRecord, NewRun, RunEnd};
 use crate::preflight::{check_run, is_safe_to_rerun};
@@ -221,18 +221,19 @@ impl Engine {
         }
         let now_ms = self.ports.clock.now_ms();
         let run = RunId::from_parts(now_ms, self.ports.clock.random());
-        let command = StoredCommand {
+        let mut command = StoredCommand {
             input: execute.input,
             mode: execute.mode,
             options: execute.options,
             models: admission.models,
             resumable: admission.resumable,
         };
+        let (journaled, texts) = to_journal(&execute.module, &mut command);
         let once = admission.once.map(|once| once.since(now_ms));
         let new = NewRun {
             id: run,
             module: String::from(execute.module.name()),
-            command: serde_json::to_string(&command).unwrap_or_default(),
+            command: journaled,
             created_at_ms: now_ms,
             client: admission.client,
             once,
@@ -240,9 +241,10 @@ impl Engine {
         let beginning = StartParams {
             warnings: execute.warnings,
             inherited: None,
+            kept: KeptFiles::new(self.media().run_files(), run, texts, &self.stop),
             queue: admission.queue,
             // Such a run journals only its terminal event, so both records go through the spool.
-            booked: new.once.is_none() && command.mode == RunMode::Sync && !command.resumable,
+            booked: new.once.is_none() && !command.can_rerun(),
         };
         // Registered before it is journaled: a run that is found in the journal can be read.
         let seated = self.register_run(tenant, run, execute.module, command, beginning);
@@ -318,17 +320,22 @@ impl Engine {
     /// before the first request is served.
     pub async fn recover(&self) -> Result<(), Error> {
         let modules = self.modules();
-        for (tenant, row) in self.ports.journal.unfinished().await? {
+        let (unfinished, media) = (self.ports.journal.unfinished().await?, self.media());
+        let files = media.run_files();
+        remove_ended(files, unfinished.iter().map(|(_, row)| row.id));
+        for (tenant, row) in unfinished {
+            let kept = KeptFiles::new(files, row.id, Vec::new(), &self.stop);
             let inherited = replay(&self.ports.journal, &tenant, row.id).await?;
-            let command = serde_json::from_str::<StoredCommand>(&row.command).ok();
             let module = modules
                 .get(&row.module)
                 .filter(|module| is_safe_to_rerun(module, &modules));
+            let command = module.and_then(|module| from_journal(module, row.id, &row.command, files));
             match (module, command) {
-                (Some(module), Some(command)) if command.mode == RunMode::Stream || command.resumable => {
+                (Some(module), Some(command)) if command.can_rerun() => {
                     info!(run = %row.id, module = %row.module, "rerun of an unfinished run");
                     let beginning = StartParams {
                         inherited: Some(inherited),
+                        kept,
                         ..StartParams::default()
                     };
                     let seated = self.register_run(&tenant, row.id, module.clone(), command, beginning);
@@ -413,6 +420,7 @@ impl Engine {
             warnings: beginning.warnings,
             inherited: beginning.inherited,
             queue: beginning.queue,
+            kept: beginning.kept,
             booked: beginning.booked,
             journal: self.ports.journal.clone(),
             traces: self.traces.clone(),
@@ -424,7 +432,13 @@ impl Engine {
 
     /// Journals a run and drives it. Both happen in one task, so a caller that disconnects in between leaves
     /// no run without a driver.
-    fn spawn(&self, (launch, seated): (Launch, Seated), permit: Option<Permit>, first: Option<Box<First>>) {
+    fn spawn(
+        &self,
+        (mut launch, seated): (Launch, Seated),
+        permit: Option<Permit>,
+        first: Option<Box<First>>,
+    ) {
+        let mut kept = launch.kept.take();
         let (run, running, crowd) = (launch.run, self.live.clone(), self.crowd.clone());
         let (tenant, journal) = (launch.tenant.clone(), launch.journal.clone());
         let launcher = self.launcher();
@@ -441,12 +455,13 @@ impl Engine {
                     is_good
                 }
             };
+            KeptFiles::write(kept.as_mut()).await;
             if created && let Some(task) = start().task().await {
                 // Boxed: large future.
                 task.drive().boxed().await;
             }
             lock(&running).remove(&run);
-            drop(permit);
+            drop((permit, kept));
         });
     }
 
@@ -474,6 +489,7 @@ impl Engine {
 struct StartParams {
     warnings: Vec<Warning>,
     inherited: Option<RecoveredRun>,
+    kept: Option<KeptFiles>,
     queue: Option<Queue>,
     booked: bool,
 }

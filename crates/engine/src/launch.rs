@@ -21,7 +21,7 @@ use crate::compose::{CompositionSpec, CompositionStream};
 use crate::crowd::Crowd;
 use crate::fleet::{BackendSelector, Fleet};
 use crate::gate::GateEvaluator;
-use crate::media::{MediaPipeline, PreparedMedia};
+use crate::media::{KeptFiles, MediaPipeline, PreparedMedia};
 use crate::modules::Modules;
 use crate::port::{Clock, Journal, JournalError, NewRun};
 use crate::route::Policy;
@@ -60,6 +60,8 @@ pub(crate) struct Launch {
     pub(crate) models: Option<Vec<String>>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) inherited: Option<RecoveredRun>,
+    /// Held by the task of the run.
+    pub(crate) kept: Option<KeptFiles>,
     /// The pending permit, if the run has to wait for one.
     pub(crate) queue: Option<Queue>,
     /// The start is spooled, and the run journals only its terminal event.

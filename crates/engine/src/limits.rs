@@ -55,6 +55,8 @@ pub const MEDIA_INSPECTIONS_MAX: usize = 2;
 pub const MEDIA_INSPECTION_MS: u64 = 60_000;
 /// Most items that are fetched or unpacked concurrently: each may need much disk space.
 pub const MEDIA_LOADS_MAX: usize = 16;
+/// Longest text of inline media in a journaled input; a longer one is in a file of its run.
+pub const JOURNALED_MEDIA_CHARS_MAX: usize = 64 * 1024;
 /// Size above which inline media gets a hint.
 pub const INLINE_HINT_BYTES: u64 = 5 * 1024 * 1024;
 /// How long an idempotency key is stored.

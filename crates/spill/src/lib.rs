@@ -7,11 +7,13 @@ mod body;
 mod chunked_writer;
 pub mod limits;
 mod media_placeholders;
+mod run_files;
 mod spill_store;
 mod spill_writer;
 
 pub use body::{BodySegment, SegmentedBody};
 pub use chunked_writer::ChunkedWriter;
 pub use media_placeholders::{MediaPlaceholders, random_secret};
+pub use run_files::RunFiles;
 pub use spill_store::{RunSpill, SpillStore};
 pub use spill_writer::SpillWriter;

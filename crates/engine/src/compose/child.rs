@@ -53,6 +53,7 @@ pub(super) async fn run(
         models: job.models.clone(),
         warnings: Vec::new(),
         inherited: None,
+        kept: None,
         queue: None,
         booked: false,
         journal: journal.clone(),

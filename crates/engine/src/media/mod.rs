@@ -6,6 +6,7 @@
 
 mod bounds;
 mod errors;
+mod journaled;
 mod load;
 mod prepared;
 mod request;
@@ -23,13 +24,14 @@ use ir::media::{Media, MediaSource, MimeTrust};
 use module::Module;
 use module::input::media_locations;
 use serde_json::{Map, Value};
-use spill::{SpillStore, SpillWriter};
+use spill::{RunFiles, SpillStore, SpillWriter};
 use tokio::sync::Semaphore;
 
 use self::bounds::bounds;
 pub use self::errors::storage_full;
 use self::errors::{MediaError, refused, violation, with_location};
 use self::load::MediaItem;
+pub(crate) use self::journaled::{KeptFiles, from_journal, remove_ended, to_journal};
 pub(crate) use self::prepared::PreparedMedia;
 pub use self::settings::{FetchRule, MediaSettings};
 use crate::limits;
@@ -41,6 +43,7 @@ pub struct MediaPipeline {
     settings: MediaSettings,
     fetch: Option<Arc<dyn Fetch>>,
     store: SpillStore,
+    run_files: Option<RunFiles>,
     load_permits: Arc<Semaphore>,
     /// Limits concurrent inspections: each may need much memory.
     inspect_permits: Arc<Semaphore>,
@@ -64,6 +67,7 @@ impl MediaPipeline {
             settings,
             fetch,
             store,
+            run_files: None,
             load_permits: Arc::new(Semaphore::new(limits::MEDIA_LOADS_MAX)),
             inspect_permits: Arc::new(Semaphore::new(limits::MEDIA_INSPECTIONS_MAX)),
         }
@@ -102,6 +106,18 @@ impl MediaPipeline {
         }
         report(places.len(), places.len());
         Ok(Some(ready))
+    }
+
+    /// Keeps long inline media of unfinished runs in files; without them, such a run is not rerun after a
+    /// crash.
+    #[must_use]
+    pub fn with_run_files(mut self, files: Option<RunFiles>) -> Self {
+        self.run_files = files;
+        self
+    }
+
+    pub const fn run_files(&self) -> Option<&RunFiles> {
+        self.run_files.as_ref()
     }
 
     /// The storage for media above the threshold.

@@ -15,6 +15,7 @@ use engine::port::Clock;
 use engine::{Engine, Ports};
 use gateway::{Gateway, Tls};
 use serde_json::json;
+use spill::RunFiles;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -75,6 +76,8 @@ impl Serve {
                 journal: stores.journal.clone(),
                 clock: clock.clone(),
             };
+            let files = RunFiles::new(stores.media_folder(), settings.media.store_max);
+            let desk = desk.with_run_files(Some(files));
             let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(desk);
             let engine = Arc::new(engine);
             let listener = TcpListener::bind(listen)
