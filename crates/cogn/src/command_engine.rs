@@ -10,11 +10,12 @@ use clap::Args;
 use engine::fleet::{Fleet, Member};
 use engine::gate::Gates;
 use engine::route::Policy;
-use engine::{Depot, Engine, Modules, Ports, ReadFrom, RunRequest, Settings, Tenant};
+use engine::{Engine, Modules, Ports, ReadFrom, RunRequest, Settings, Tenant};
 use module::envelope::Envelope;
 use providers::scripted::Script;
 use providers::{Recorder, Replay};
 use serde_json::Value;
+use spill::SpillStore;
 use store::memory::MemoryJournal;
 
 use crate::atomic_file;
@@ -53,7 +54,7 @@ pub(crate) struct CommandEngine {
 
 impl CommandEngine {
     pub(crate) fn live(asked: &BackendArgs) -> Result<Self> {
-        let fleet = backends::fleet(&asked.backend, asked.config.as_deref(), &Depot::default())?;
+        let fleet = backends::fleet(&asked.backend, asked.config.as_deref(), &SpillStore::default())?;
         Ok(Self {
             fleet: Arc::new(fleet),
             gates: gates::configured(&asked.backend, asked.config.as_deref())?,

@@ -24,12 +24,12 @@ use crate::fleet::Fleet;
 use crate::gate::GateAction;
 use crate::interrupted::InterruptedRun;
 use crate::launch::{First, Launch, Launcher, Seated, Start};
-use crate::media::MediaPipeline;
+use crate::media::{KeptFiles, MediaPipeline, from_journal, remove_ended, to_journal};
 use crate::modules::Modules;
 use crate::port::{Clock, EncodedEvent, EventKind, Journal, LifecycleRecord, NewRun, RunEnd};
 use crate::preflight::{check_run, is_safe_to_rerun};
 use crate::run::{
-    JournalSink, MirrorTasks, ReadFrom, RecoveredRun, RunBroadcast, RunMode, RunRequest, RunSink, RunSource,
+    JournalSink, MirrorTasks, ReadFrom, RecoveredRun, RunBroadcast, RunRequest, RunSink, RunSource,
     StoredCommand, Subscription, Trace, TraceSink, TraceStore, Warning, encode, interrupted_chunk, replay,
 };
 use crate::settings::Settings;
@@ -201,18 +201,19 @@ impl Engine {
         }
         let now_ms = self.clock.now_ms();
         let run = RunId::from_parts(now_ms, self.clock.random());
-        let command = StoredCommand {
+        let mut command = StoredCommand {
             input: execute.input,
             mode: execute.mode,
             options: execute.options,
             models: admission.models,
             resumable: admission.resumable,
         };
+        let (journaled, texts) = to_journal(&execute.module, &mut command);
         let once = admission.once.map(|once| once.since(now_ms));
         let new = NewRun {
             id: run,
             module: String::from(execute.module.name()),
-            command: serde_json::to_string(&command).unwrap_or_default(),
+            command: journaled,
             created_at_ms: now_ms,
             client: admission.client,
             once,
@@ -220,9 +221,10 @@ impl Engine {
         let beginning = StartParams {
             warnings: execute.warnings,
             inherited: None,
+            kept: KeptFiles::new(self.media().run_files(), run, texts, &self.stop),
             queue: admission.queue,
             // Such a run journals only its terminal event, so both records go through the spool.
-            booked: new.once.is_none() && command.mode == RunMode::Sync && !command.resumable,
+            booked: new.once.is_none() && !command.can_rerun(),
         };
         // Registered before it is journaled: a run that is found in the journal can be read.
         let seated = self.register_run(tenant, run, execute.module, command, beginning);
@@ -298,17 +300,21 @@ impl Engine {
     /// before the first request is served.
     pub async fn recover(&self) -> Result<(), Error> {
         let modules = self.modules();
-        for (tenant, row) in self.journal.unfinished().await? {
+        let (unfinished, files) = (self.journal.unfinished().await?, self.media().run_files());
+        remove_ended(files, unfinished.iter().map(|(_, row)| row.id));
+        for (tenant, row) in unfinished {
+            let kept = KeptFiles::new(files, row.id, Vec::new(), &self.stop);
             let inherited = replay(&self.journal, &tenant, row.id).await?;
-            let command = serde_json::from_str::<StoredCommand>(&row.command).ok();
             let module = modules
                 .get(&row.module)
                 .filter(|module| is_safe_to_rerun(module, modules));
+            let command = module.and_then(|module| from_journal(module, row.id, &row.command, files));
             match (module, command) {
-                (Some(module), Some(command)) if command.mode == RunMode::Stream || command.resumable => {
+                (Some(module), Some(command)) if command.can_rerun() => {
                     info!(run = %row.id, module = %row.module, "rerun of an unfinished run");
                     let beginning = StartParams {
                         inherited: Some(inherited),
+                        kept,
                         ..StartParams::default()
                     };
                     let seated = self.register_run(&tenant, row.id, module.clone(), command, beginning);
@@ -397,6 +403,7 @@ impl Engine {
             warnings: beginning.warnings,
             inherited: beginning.inherited,
             queue: beginning.queue,
+            kept: beginning.kept,
             sink: RunSink::Journal(JournalSink {
                 journal: self.journal.clone(),
                 traces: self.traces.clone(),
@@ -410,7 +417,13 @@ impl Engine {
 
     /// Journals a run and drives it. Both happen in one task, so a caller that disconnects in between leaves
     /// no run without a driver.
-    fn spawn(&self, (launch, seated): (Launch, Seated), permit: Option<Permit>, first: Option<Box<First>>) {
+    fn spawn(
+        &self,
+        (mut launch, seated): (Launch, Seated),
+        permit: Option<Permit>,
+        first: Option<Box<First>>,
+    ) {
+        let mut kept = launch.kept.take();
         let (run, running) = (launch.run, self.live.clone());
         let (tenant, journal) = (launch.tenant.clone(), self.journal.clone());
         let launcher = self.launcher();
@@ -426,12 +439,13 @@ impl Engine {
                     is_good
                 }
             };
+            KeptFiles::write(kept.as_mut()).await;
             if created && let Some(task) = start().task().await {
                 // Boxed: large future.
                 task.drive().boxed().await;
             }
             lock(&running).remove(&run);
-            drop(permit);
+            drop((permit, kept));
         });
     }
 
@@ -455,6 +469,7 @@ impl Engine {
 struct StartParams {
     warnings: Vec<Warning>,
     inherited: Option<RecoveredRun>,
+    kept: Option<KeptFiles>,
     queue: Option<Queue>,
     booked: bool,
 }

@@ -20,7 +20,7 @@ use crate::compose::{CompositionSpec, CompositionStream};
 use crate::config::EngineConfig;
 use crate::fleet::BackendSelector;
 use crate::gate::GateEvaluator;
-use crate::media::PreparedMedia;
+use crate::media::{KeptFiles, PreparedMedia};
 use crate::port::{Clock, JournalError, NewRun};
 use crate::run::machine::{MachineConfig, RunMachine, SentProgress};
 use crate::run::{
@@ -52,6 +52,8 @@ pub(crate) struct Launch {
     pub(crate) models: Option<Vec<String>>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) inherited: Option<RecoveredRun>,
+    /// Held by the task of the run.
+    pub(crate) kept: Option<KeptFiles>,
     /// The pending permit, if the run has to wait for one.
     pub(crate) queue: Option<Queue>,
     pub(crate) sink: RunSink,

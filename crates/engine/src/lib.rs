@@ -31,7 +31,7 @@ pub use crate::config::EngineConfig;
 pub use crate::engine::{Engine, Ports};
 pub use crate::error::Error;
 pub use crate::fleet::{Fleet, Member};
-pub use crate::media::{Depot, FetchRule, Intake, Keeping, MediaPipeline, MediaSettings, Shelf};
+pub use crate::media::{FetchRule, MediaPipeline, MediaSettings};
 pub use crate::modules::Modules;
 pub use crate::relay::{
     FrameEncoder, RelayFailure, RelayPart, RelayRequest, RelayResponse, RelayedUnary, ResumableResponse,

@@ -55,14 +55,8 @@ pub const MEDIA_INSPECTIONS_MAX: usize = 2;
 pub const MEDIA_INSPECTION_MS: u64 = 60_000;
 /// Most items that are fetched or unpacked concurrently: each may need much disk space.
 pub const MEDIA_LOADS_MAX: usize = 16;
-/// Default size above which media is stored in a file instead of memory.
-pub const MEDIA_STORE_THRESHOLD: u64 = 64 * 1024;
-/// Default maximum size of the media of all runs in files.
-pub const MEDIA_STORE_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
-/// Bytes in memory while media is written to or read from a file; a multiple of three.
-pub const MEDIA_CHUNK_BYTES: usize = 192 * 1024;
-/// Retry delay sent to a client when there is no space for its media.
-pub const MEDIA_STORE_RETRY_MS: u64 = 10_000;
+/// Longest text of inline media in a journaled input; a longer one is in a file of its run.
+pub const JOURNALED_MEDIA_CHARS_MAX: usize = 64 * 1024;
 /// Size above which inline media gets a hint.
 pub const INLINE_HINT_BYTES: u64 = 5 * 1024 * 1024;
 /// How long an idempotency key is stored.

@@ -3,8 +3,8 @@
 
 use std::io;
 
-use engine::limits::MEDIA_STORE_RETRY_MS;
 use ir::{Error, ErrorKind, Phase};
+use spill::limits::FULL_RETRY_MS;
 
 pub(crate) fn unkept(error: &io::Error) -> Error {
     let own = |message: &str| {
@@ -14,7 +14,7 @@ pub(crate) fn unkept(error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull => {
             let mut full = own("the spill store is full");
-            full.retry_after_ms = Some(MEDIA_STORE_RETRY_MS);
+            full.retry_after_ms = Some(FULL_RETRY_MS);
             full
         }
         // Errors of the received bytes.

@@ -106,6 +106,13 @@ impl Stores {
         }
     }
 
+    /// The folder for the media of unfinished runs.
+    pub fn media_folder(&self) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push("-media");
+        PathBuf::from(name)
+    }
+
     /// Closes all connections; what was written remains.
     pub async fn close(&self) {
         self.sqlite.close().await;

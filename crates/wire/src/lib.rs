@@ -3,6 +3,7 @@
 //! same dialect is unchanged.
 
 pub mod anthropic;
+pub mod base64_extractor;
 mod call_id;
 mod canonical;
 pub mod chat;
@@ -16,9 +17,7 @@ pub mod field_type;
 pub mod framing;
 pub mod gemini;
 mod gemini_embeddings;
-pub mod holes;
 pub mod json_field_ranges;
-pub mod lift;
 pub mod limits;
 mod losses;
 pub mod media;

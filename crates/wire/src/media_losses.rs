@@ -42,6 +42,7 @@ pub(crate) fn unresolved(media: &Media, pointer: &str, target: Dialect) -> Error
     let what = match &media.source {
         MediaSource::Inline(_) => "inline media of this kind",
         MediaSource::Stored(_) => "stored media",
+        MediaSource::Handle(_) => "media outside of memory",
         MediaSource::Remote(_) => "media by address",
         MediaSource::LocalFile(_) => "a local file",
         MediaSource::ProviderFile { .. } => "another provider's file",

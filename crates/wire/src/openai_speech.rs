@@ -3,7 +3,7 @@
 //! <https://platform.openai.com/docs/api-reference/audio/createSpeech>
 
 use ir::envelope::{SpeechRequest, SpeechResponse};
-use ir::media::{MediaHandle, StoredRef, mime_of_audio_format};
+use ir::media::{MediaHandle, mime_of_audio_format};
 use ir::{Dialect, Error, Ext, Fields, Ledger, Map, Media, MediaKind, MediaSource, Phase};
 use serde_json::{Value, json};
 
@@ -64,8 +64,8 @@ pub fn decode_audio(source: MediaSource, content_type: Option<&str>, format: Opt
 /// The bytes of the audio, or a handle to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AudioBytes {
-    Here(Vec<u8>),
-    Held(MediaHandle),
+    Inline(Vec<u8>),
+    Handle(MediaHandle),
 }
 
 /// The response for a client: bytes and media type. Audio that is only referenced has to be fetched by the
@@ -75,9 +75,9 @@ pub fn encode_audio(response: &SpeechResponse, ledger: &mut Ledger) -> Result<(A
     let sound = match &response.audio.source {
         MediaSource::Inline(text) => {
             let bytes = text.decode();
-            AudioBytes::Here(bytes.map_err(|_| bad("the audio is not valid base64"))?)
+            AudioBytes::Inline(bytes.map_err(|_| bad("the audio is not valid base64"))?)
         }
-        MediaSource::Stored(StoredRef::Handle(held)) => AudioBytes::Held(held.clone()),
+        MediaSource::Handle(held) => AudioBytes::Handle(held.clone()),
         _ => {
             let message = "the audio is not inline; it has to be fetched before it can be sent";
             return Err(bad(message));
@@ -114,7 +114,7 @@ mod tests {
             let response = decode_audio(inline(&bytes), content_type, format);
             let mut ledger = Ledger::new(Component::Adapter);
             let (sent, named) = encode_audio(&response, &mut ledger).unwrap();
-            assert_eq!((sent, named.as_str()), (AudioBytes::Here(bytes.clone()), mime));
+            assert_eq!((sent, named.as_str()), (AudioBytes::Inline(bytes.clone()), mime));
             assert_eq!(ledger.losses().count(), 0);
         }
     }

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
-use engine::Depot;
 use engine::fleet::{self, Member};
 use engine::port::Upstream;
 use engine::route::Candidate;
@@ -16,6 +15,7 @@ use module::diagnostic::nearest;
 use providers::{Client, ClientOptions, HttpOptions, HttpUpstream, RateLimited, RequestWindow};
 use secrecy::SecretString;
 use serde_json::json;
+use spill::SpillStore;
 
 use super::{local, program, scripted};
 use crate::config::{self, Backend, BackendKind, Settings};
@@ -28,7 +28,7 @@ const CA_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub(crate) struct BackendCatalog {
     settings: Settings,
     /// Stores the media of answers.
-    depot: Depot,
+    spill: SpillStore,
     /// The proxy and the certificates, or why they cannot be used.
     client_options: Result<ClientOptions, String>,
     /// By connect timeout in milliseconds.
@@ -115,11 +115,11 @@ impl ConfiguredBackend {
 }
 
 impl BackendCatalog {
-    pub(crate) fn new(settings: Settings, depot: Depot) -> Result<Self> {
+    pub(crate) fn new(settings: Settings, spill: SpillStore) -> Result<Self> {
         let way = way(&settings);
         Ok(Self {
             settings,
-            depot,
+            spill,
             client_options: way,
             clients: Mutex::default(),
         })
@@ -218,7 +218,7 @@ impl BackendCatalog {
             BackendKind::Local => return Ok(vec![Instance::Other(local::open(backend)?)]),
             BackendKind::Command => {
                 let timeouts = self.settings.timeouts.with(backend.timeouts);
-                return Ok(vec![program::open(backend, timeouts.total_ms, &self.depot)?]);
+                return Ok(vec![program::open(backend, timeouts.total_ms, &self.spill)?]);
             }
             BackendKind::Openai => providers::openai,
             BackendKind::Anthropic => providers::anthropic,
@@ -230,7 +230,7 @@ impl BackendCatalog {
         let keys = self.keys(backend)?;
         let instances = keys.into_iter().map(|key| {
             let options = HttpOptions {
-                depot: self.depot.clone(),
+                spill: self.spill.clone(),
                 ..options(backend, key, timeouts)
             };
             Instance::Http(make(client.clone(), options))

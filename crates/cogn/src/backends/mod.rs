@@ -11,12 +11,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use engine::Depot;
 use engine::fleet::{Fleet, Member};
 use engine::port::Upstream;
 use engine::route::{HostPolicy, Policy};
 use providers::scripted::Script;
 use providers::{Client, ScriptedUpstream};
+use spill::SpillStore;
 
 pub(crate) use catalog::{BackendCatalog, ConfiguredBackend, Instance, Unavailable};
 
@@ -61,8 +61,8 @@ pub(crate) fn http_client(settings: &Settings) -> Result<Client> {
 }
 
 /// The fleet of a command: the named back-ends in order of priority, or all configured back-ends under the
-/// configured policy. Media of their answers is stored in the depot.
-pub(crate) fn fleet(names: &[BackendName], config: Option<&Path>, depot: &Depot) -> Result<Fleet> {
+/// configured policy. Media of their answers is stored in the spill.
+pub(crate) fn fleet(names: &[BackendName], config: Option<&Path>, spill: &SpillStore) -> Result<Fleet> {
     let scripts_only = names.iter().all(|name| matches!(name, BackendName::Scripted(_)));
     if !names.is_empty() && scripts_only && config.is_none() {
         let scripted = names.iter().filter_map(|name| match name {
@@ -72,7 +72,7 @@ pub(crate) fn fleet(names: &[BackendName], config: Option<&Path>, depot: &Depot)
         return Ok(Fleet::in_order(scripted.collect::<Result<Vec<_>>>()?));
     }
     let settings = Settings::of(&Sources::from_environment(config)?.merge()?)?;
-    fleet_of(&BackendCatalog::new(settings, depot.clone())?, names)
+    fleet_of(&BackendCatalog::new(settings, spill.clone())?, names)
 }
 
 /// The same for settings that are already loaded.

@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use engine::Depot;
 use ir::operation::Operation;
 use providers::CommandUpstream;
 use providers::command::MemoryLimit;
+use spill::SpillStore;
 
 use super::catalog::{Instance, Unavailable};
 use crate::config::{Backend, Preset};
@@ -38,7 +38,7 @@ impl InstalledProgram {
     }
 }
 
-pub(super) fn open(backend: &Backend, total_ms: u64, depot: &Depot) -> Result<Instance, Unavailable> {
+pub(super) fn open(backend: &Backend, total_ms: u64, spill: &SpillStore) -> Result<Instance, Unavailable> {
     let preset = backend.preset();
     let program = backend.program()?;
     let operation = backend.operations().into_iter().next();
@@ -65,7 +65,7 @@ pub(super) fn open(backend: &Backend, total_ms: u64, depot: &Depot) -> Result<In
     options.default_model.clone_from(&backend.default_model);
     options.environment = program.environment();
     options.timeout = Duration::from_millis(total_ms);
-    options.depot = depot.clone();
+    options.spill = spill.clone();
     let command = CommandUpstream::new(options);
     Ok(Instance::Program(InstalledProgram { command, preset }))
 }

@@ -47,7 +47,7 @@ impl Mcp {
         let settings = Settings::of(&Sources::from_environment(self.config.as_deref())?.merge()?)?;
         log::start(settings.server.log, output.quiet);
         let desk = media::for_server(&settings);
-        let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.depot())?;
+        let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.store())?;
         let fleet = Arc::new(fleet);
         let folders = wiring::load_all(search, output)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use engine::Depot;
 use engine::fleet::{BackendSelector, Fleet, NextBackend};
 use engine::route::{Explanation, Selected};
 use ir::{Error, Request};
 use module::lower::{LowerOptions, admit_input, lower};
 use owo_colors::OwoColorize;
 use serde_json::{Map, Value, json};
+use spill::SpillStore;
 
 use super::run::read_file;
 use crate::backends::{self, BackendCatalog, ConfiguredBackend};
@@ -83,11 +83,11 @@ impl Route {
             return backends::fleet(
                 &self.asked.backend,
                 self.asked.config.as_deref(),
-                &Depot::default(),
+                &SpillStore::default(),
             );
         }
         let sources = Sources::from_environment(self.asked.config.as_deref())?;
-        let shelf = BackendCatalog::new(Settings::of(&sources.merge()?)?, Depot::default())?;
+        let shelf = BackendCatalog::new(Settings::of(&sources.merge()?)?, SpillStore::default())?;
         let members = shelf.all().into_iter().flat_map(ConfiguredBackend::into_members);
         let host = shelf.settings().routing.host()?;
         Ok(Fleet::new(members.collect(), host, shelf.fleet_settings()))

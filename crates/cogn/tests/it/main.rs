@@ -110,6 +110,8 @@ mod serve_discovery;
 #[cfg(test)]
 mod serve_hostile;
 #[cfg(test)]
+mod serve_media_recovery;
+#[cfg(test)]
 mod serve_recipes;
 #[cfg(test)]
 mod serve_reload;

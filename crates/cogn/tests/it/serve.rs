@@ -26,12 +26,12 @@ async fn json_of(request: reqwest::RequestBuilder) -> Value {
     body_of(request.send().await.unwrap()).await
 }
 
-async fn sse(request: reqwest::RequestBuilder) -> String {
+pub(crate) async fn sse(request: reqwest::RequestBuilder) -> String {
     stream(request, "text/event-stream").await
 }
 
 /// Reads until `count` chunks are received, then disconnects.
-async fn sse_until(request: reqwest::RequestBuilder, count: usize) -> String {
+pub(crate) async fn sse_until(request: reqwest::RequestBuilder, count: usize) -> String {
     let response = request
         .header("accept", "text/event-stream")
         .send()
@@ -57,7 +57,7 @@ async fn sse_until(request: reqwest::RequestBuilder, count: usize) -> String {
     }
 }
 
-fn session(stream: &str) -> String {
+pub(crate) fn session(stream: &str) -> String {
     let marker = r#""session_id":""#;
     let at = stream.find(marker).expect("a session") + marker.len();
     stream

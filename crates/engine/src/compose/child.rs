@@ -51,6 +51,7 @@ pub(super) async fn run(
         models: job.models.clone(),
         warnings: Vec::new(),
         inherited: None,
+        kept: None,
         queue: None,
         sink: RunSink::Step(StepEnd::default()),
     };

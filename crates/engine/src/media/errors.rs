@@ -6,7 +6,6 @@ use module::envelope::ErrorBody;
 use module::media::check_input;
 use serde_json::Value;
 
-use crate::limits;
 use crate::port::FetchError;
 
 /// Why media is refused.
@@ -106,6 +105,6 @@ pub fn storage_full() -> Box<ErrorBody> {
     let body = ErrorBody::new(Code::E4000, "the media store is full")
         .suggest("retry later; the operator can raise media.store_max")
         .detail("reason", "media_store_full")
-        .detail("retry_after_ms", limits::MEDIA_STORE_RETRY_MS);
+        .detail("retry_after_ms", spill::limits::FULL_RETRY_MS);
     Box::new(body)
 }

@@ -9,9 +9,9 @@ use ir::media::{Base64, Checksum, Media, MediaHandle, MediaSource, StoredRef};
 use module::Code;
 use module::envelope::ErrorBody;
 use serde_json::Value;
+use spill::SpillStore;
 use tokio::io::AsyncWriteExt;
 
-use super::depot::Depot;
 use super::errors::{MediaError, fetch_disabled, fetching, internal, no_file, refused};
 use super::request::not_stored;
 use super::settings::{FetchRule, MediaSettings};
@@ -71,7 +71,7 @@ impl MediaItem {
             MediaSource::Inline(data) => MediaOrigin::Inline(data.clone()),
             MediaSource::Remote(url) => MediaOrigin::Url(url.clone()),
             // External references cannot name these: only the gateway creates them.
-            MediaSource::Stored(StoredRef::Handle(held)) => MediaOrigin::Handle(held.clone()),
+            MediaSource::Handle(held) => MediaOrigin::Handle(held.clone()),
             MediaSource::LocalFile(path) => return Err(no_file(path)),
             MediaSource::Stored(StoredRef::Id(id)) => return Err(not_stored(&id.uri())),
             MediaSource::Stored(StoredRef::Foreign { text, .. }) => return Err(not_stored(text)),
@@ -106,7 +106,7 @@ pub(super) async fn load(
     settings: &MediaSettings,
     fetch: Option<&dyn Fetch>,
     bounds: &Bounds,
-    depot: &Depot,
+    store: &SpillStore,
 ) -> Result<Box<dyn Source>, MediaError> {
     // An unsupported type is refused before any byte is loaded.
     if let Some(mime) = &item.media_type
@@ -128,8 +128,8 @@ pub(super) async fn load(
                 .inline_accept_max
                 .map_or(bytes_max, |max| max.min(bytes_max));
             let data = std::mem::replace(data, Base64::from_text(""));
-            let depot = depot.clone();
-            blocking(move || inline(&data, allowed, &depot)).await
+            let store = store.clone();
+            blocking(move || inline(&data, allowed, &store)).await
         }
         MediaOrigin::File(path) => {
             let (path, settings) = (path.clone(), settings.clone());
@@ -142,7 +142,7 @@ pub(super) async fn load(
                 FetchRule::Off => return Err(fetch_disabled(url)),
             };
             let fetch = fetch.ok_or_else(|| fetch_disabled(url))?;
-            let scratch = depot.scratch().map_err(|error| internal(&error))?;
+            let scratch = store.scratch_file().map_err(|error| internal(&error))?;
             let mut out = tokio::fs::File::from_std(scratch);
             let fetched = fetch.fetch(url, hosts, bytes_max, &mut out).await;
             fetched.map_err(|error| fetching(&error, url))?;
@@ -161,7 +161,7 @@ async fn blocking(
 }
 
 /// The size is checked before anything is decoded.
-fn inline(data: &Base64, allowed: u64, depot: &Depot) -> Result<Box<dyn Source>, MediaError> {
+fn inline(data: &Base64, allowed: u64, store: &SpillStore) -> Result<Box<dyn Source>, MediaError> {
     let actual = data.as_str().len() as u64 / 4 * 3;
     if actual > allowed.saturating_add(2) {
         return Err(refused(&Error::TooLarge {
@@ -174,11 +174,11 @@ fn inline(data: &Base64, allowed: u64, depot: &Depot) -> Result<Box<dyn Source>,
         let body = ErrorBody::new(Code::E1013, "data is not base64");
         Box::new(body.detail("reason", "not base64"))
     };
-    if actual <= depot.threshold() {
+    if actual <= store.threshold() {
         let bytes = data.decode().map_err(|_| broken())?;
         return Ok(Box::new(Cursor::new(bytes)));
     }
-    let mut scratch = depot.scratch().map_err(|error| internal(&error))?;
+    let mut scratch = store.scratch_file().map_err(|error| internal(&error))?;
     match data.decode_into(&mut scratch) {
         Ok(_) => Ok(Box::new(scratch)),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(broken()),

@@ -5,11 +5,9 @@
 //! and fetched, and limits time and memory.
 
 mod bounds;
-mod depot;
 mod errors;
-mod intake;
+mod journaled;
 mod load;
-mod outflow;
 mod prepared;
 mod request;
 mod settings;
@@ -26,15 +24,14 @@ use ir::media::{Media, MediaSource, MimeTrust};
 use module::Module;
 use module::input::media_locations;
 use serde_json::{Map, Value};
+use spill::{RunFiles, SpillStore, SpillWriter};
 use tokio::sync::Semaphore;
 
 use self::bounds::bounds;
-pub use self::depot::{Depot, Keeping, Shelf};
 pub use self::errors::storage_full;
 use self::errors::{MediaError, refused, violation, with_location};
-pub use self::intake::Intake;
 use self::load::MediaItem;
-pub use self::outflow::{base64_of, bytes_of};
+pub(crate) use self::journaled::{KeptFiles, from_journal, remove_ended, to_journal};
 pub(crate) use self::prepared::PreparedMedia;
 pub use self::settings::{FetchRule, MediaSettings};
 use crate::limits;
@@ -45,7 +42,8 @@ use crate::port::Fetch;
 pub struct MediaPipeline {
     settings: MediaSettings,
     fetch: Option<Arc<dyn Fetch>>,
-    depot: Depot,
+    store: SpillStore,
+    run_files: Option<RunFiles>,
     load_permits: Arc<Semaphore>,
     /// Limits concurrent inspections: each may need much memory.
     inspect_permits: Arc<Semaphore>,
@@ -60,7 +58,7 @@ impl Default for MediaPipeline {
 impl MediaPipeline {
     /// Without a `fetch`, URLs are refused.
     pub fn new(settings: MediaSettings, fetch: Option<Arc<dyn Fetch>>) -> Self {
-        let depot = Depot::new(
+        let store = SpillStore::new(
             settings.folder.clone(),
             settings.store_threshold,
             settings.store_bytes_max,
@@ -68,7 +66,8 @@ impl MediaPipeline {
         Self {
             settings,
             fetch,
-            depot,
+            store,
+            run_files: None,
             load_permits: Arc::new(Semaphore::new(limits::MEDIA_LOADS_MAX)),
             inspect_permits: Arc::new(Semaphore::new(limits::MEDIA_INSPECTIONS_MAX)),
         }
@@ -88,7 +87,7 @@ impl MediaPipeline {
         }
         let bounds = bounds(module, &self.settings);
         let mut ready = PreparedMedia::new(module, &places)?;
-        let shelf = self.depot.shelf();
+        let spill = self.store.run_spill();
         for (index, place) in places.iter().enumerate() {
             report(index, places.len());
             let item = find(input, place).unwrap_or(&Value::Null);
@@ -99,7 +98,7 @@ impl MediaPipeline {
             let mut item = MediaItem::read(item).map_err(here)?;
             let source = self.load(&mut item, &bounds).await.map_err(here)?;
             let (prepared, kept) = self
-                .inspect(source, item.declared(), bounds.clone(), shelf.keep())
+                .inspect(source, item.declared(), bounds.clone(), spill.writer())
                 .await
                 .map_err(here)?;
             ready.push(&item, &prepared).map_err(here)?;
@@ -109,9 +108,21 @@ impl MediaPipeline {
         Ok(Some(ready))
     }
 
+    /// Keeps long inline media of unfinished runs in files; without them, such a run is not rerun after a
+    /// crash.
+    #[must_use]
+    pub fn with_run_files(mut self, files: Option<RunFiles>) -> Self {
+        self.run_files = files;
+        self
+    }
+
+    pub const fn run_files(&self) -> Option<&RunFiles> {
+        self.run_files.as_ref()
+    }
+
     /// The storage for media above the threshold.
-    pub fn depot(&self) -> &Depot {
-        &self.depot
+    pub const fn store(&self) -> &SpillStore {
+        &self.store
     }
 
     async fn load(
@@ -120,7 +131,7 @@ impl MediaPipeline {
         bounds: &::media::Bounds,
     ) -> Result<Box<dyn ::media::Source>, MediaError> {
         let _carrier = self.load_permits.acquire().await;
-        load::load(item, &self.settings, self.fetch.as_deref(), bounds, &self.depot).await
+        load::load(item, &self.settings, self.fetch.as_deref(), bounds, &self.store).await
     }
 
     async fn inspect(
@@ -128,12 +139,12 @@ impl MediaPipeline {
         source: Box<dyn ::media::Source>,
         declared: ::media::Declared,
         bounds: ::media::Bounds,
-        keeping: Keeping,
+        writer: SpillWriter,
     ) -> Result<(Prepared, MediaSource), MediaError> {
-        let full = keeping.full();
-        match self.inspect_blocking(source, declared, bounds, keeping).await {
-            Ok((prepared, keeping)) => {
-                let kept = keeping.finish();
+        let full = writer.full();
+        match self.inspect_blocking(source, declared, bounds, writer).await {
+            Ok((prepared, writer)) => {
+                let kept = writer.finish();
                 kept.map(|kept| (prepared, kept))
                     .map_err(|error| errors::internal(&error))
             }

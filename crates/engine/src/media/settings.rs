@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use ::media::Oversize;
 
-use crate::limits;
 use crate::port::Hosts;
 
 /// Whether URLs in inputs are fetched.
@@ -46,8 +45,8 @@ impl Default for MediaSettings {
             oversize: None,
             normalise: true,
             inline_accept_max: None,
-            store_threshold: limits::MEDIA_STORE_THRESHOLD,
-            store_bytes_max: limits::MEDIA_STORE_BYTES_MAX,
+            store_threshold: spill::limits::THRESHOLD_BYTES,
+            store_bytes_max: spill::limits::STORE_BYTES_MAX,
             folder: None,
         }
     }

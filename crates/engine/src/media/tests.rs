@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use ir::media::{Base64, MediaSource, StoredRef};
+use ir::media::{Base64, MediaSource};
 use module::{FileMap, Module, load};
 use serde_json::{Map, Value, json};
 use tokio::fs::File;
@@ -345,13 +345,13 @@ async fn large_media_is_in_an_anonymous_file_until_dropped() {
         json!({"type": "url", "url": "https://example.com/large.png"}),
     ];
     let ready = prepare(&desk, &module("decision", ""), &items).await.unwrap();
-    assert_eq!(desk.depot().used_bytes(), 3 * large.len() as u64);
+    assert_eq!(desk.store().used_bytes(), 3 * large.len() as u64);
     assert_eq!(fs::read_dir(&spool).unwrap().count(), 0, "no file has a name");
     let copy = ready.clone();
     drop(ready);
     for (index, media) in copy.media.iter().enumerate() {
         match &media.source {
-            MediaSource::Stored(StoredRef::Handle(held)) => {
+            MediaSource::Handle(held) => {
                 assert_eq!(held.to_base64().unwrap().decode().unwrap(), large, "{index}");
                 assert_eq!(media.facts.size_bytes, Some(large.len() as u64));
             }
@@ -360,7 +360,7 @@ async fn large_media_is_in_an_anonymous_file_until_dropped() {
         }
     }
     drop(copy);
-    assert_eq!(desk.depot().used_bytes(), 0);
+    assert_eq!(desk.store().used_bytes(), 0);
     assert_eq!(web.0.load(Ordering::SeqCst), 1);
 }
 
@@ -377,7 +377,7 @@ async fn full_store_refuses_until_a_run_ends() {
     // Small media needs no space in the store.
     assert!(prepare(&desk, &module, &[inline(&png(20, 30))]).await.is_ok());
     drop(first);
-    assert_eq!(desk.depot().used_bytes(), 0, "the refused run left nothing");
+    assert_eq!(desk.store().used_bytes(), 0, "the refused run left nothing");
     assert!(prepare(&desk, &module, &[inline(&large)]).await.is_ok());
 }
 

@@ -120,3 +120,10 @@ pub(crate) struct StoredCommand {
     #[serde(default)]
     pub(crate) resumable: bool,
 }
+
+impl StoredCommand {
+    /// Whether a client may wait for the result of a rerun.
+    pub(crate) fn can_rerun(&self) -> bool {
+        self.mode == RunMode::Stream || self.resumable
+    }
+}

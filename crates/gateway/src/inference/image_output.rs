@@ -2,10 +2,10 @@
 
 use ir::envelope::ImageResponse;
 use ir::{Error, MediaSource};
-use wire::holes::Holes;
+use spill::MediaPlaceholders;
 use wire::openai_images;
 
-use super::holed;
+use super::streamed_json::insert_placeholders;
 use crate::state::Gateway;
 
 /// Converts images to the requested form: for base64, a remote image is fetched, as far as the server may.
@@ -14,7 +14,7 @@ pub(super) async fn in_form(
     gateway: &Gateway,
     response: &mut ImageResponse,
     form: Option<&str>,
-) -> Result<Holes, Error> {
+) -> Result<MediaPlaceholders, Error> {
     if form == Some("b64_json") {
         for media in &mut response.images {
             if matches!(media.source, MediaSource::Remote(_)) {
@@ -22,7 +22,7 @@ pub(super) async fn in_form(
             }
         }
     }
-    let holes = holed::cut(&mut response.images)?;
+    let placeholders = insert_placeholders(&mut response.images)?;
     openai_images::in_form(response, form);
-    Ok(holes)
+    Ok(placeholders)
 }

@@ -8,12 +8,12 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use engine::media::storage_full;
-use engine::{Intake, Keeping, Shelf};
 use ir::{Map, Media, MediaKind};
 use module::Code;
 use module::envelope::ErrorBody;
 use multer::{Constraints, Field, Multipart, SizeLimit};
 use serde_json::Value;
+use spill::{ChunkedWriter, RunSpill, SpillWriter};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::limits;
@@ -48,8 +48,8 @@ impl MultipartForm {
         let parts = Multipart::with_constraints(body.into_data_stream(), boundary, constraints);
         let reading = async {
             let permit = gateway.multipart_permits.clone().acquire_owned().await.ok();
-            let shelf = gateway.engine().media().depot().shelf();
-            let mut form = Self::parse(parts, files, &shelf).await?;
+            let spill = gateway.engine().media().store().run_spill();
+            let mut form = Self::parse(parts, files, &spill).await?;
             form._permit = permit;
             Ok(form)
         };
@@ -61,7 +61,7 @@ impl MultipartForm {
         })
     }
 
-    async fn parse(mut parts: Multipart<'_>, files: &[&str], shelf: &Shelf) -> Result<Self, ApiError> {
+    async fn parse(mut parts: Multipart<'_>, files: &[&str], spill: &RunSpill) -> Result<Self, ApiError> {
         let mut form = Self::default();
         let mut count = 0;
         while let Some(mut field) = parts
@@ -76,7 +76,7 @@ impl MultipartForm {
             }
             let name = String::from(field.name().unwrap_or_default());
             if files.contains(&name.as_str()) {
-                let media = Self::store(&mut field, shelf).await?;
+                let media = Self::store(&mut field, spill).await?;
                 form.files.push((name, media));
             } else {
                 let text = text(&mut field).await?;
@@ -105,13 +105,13 @@ impl MultipartForm {
     }
 
     /// The declared media type is ignored; the type is detected from the bytes.
-    async fn store(field: &mut Field<'_>, shelf: &Shelf) -> Result<Media, ApiError> {
+    async fn store(field: &mut Field<'_>, spill: &RunSpill) -> Result<Media, ApiError> {
         let filename = field.file_name().map(String::from);
-        let mut intake = Intake::new(shelf.keep());
+        let mut writer = ChunkedWriter::new(spill.writer());
         while let Some(piece) = field.chunk().await.map_err(|error| multipart_error(&error))? {
-            intake = intake.push(&piece).await.map_err(|error| storage_error(&error))?;
+            writer = writer.push(&piece).await.map_err(|error| storage_error(&error))?;
         }
-        let stored = intake.finish().await.and_then(Keeping::finish);
+        let stored = writer.finish().await.and_then(SpillWriter::finish);
         let source = stored.map_err(|error| storage_error(&error))?;
         let mut media = Media::new(source, None).with_kind(MediaKind::Other);
         media.hints.filename = filename;

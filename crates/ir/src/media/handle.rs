@@ -1,12 +1,14 @@
-//! A handle of media whose bytes are stored outside the document, with access to them. A document cannot
-//! name such media: only owners of the value can read the bytes, which are freed when the last owner drops
-//! it. Storage is defined by the implementation of [`MediaBytes`].
+//! A handle of media whose bytes are stored outside the document, with access to them. It has no id: only
+//! owners of the value can read the bytes, which are freed when the last owner drops it. Storage is defined by
+//! the implementation of [`MediaBytes`].
 
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use crate::media::{Base64, MediaId};
+use sha2::{Digest as _, Sha256};
+
+use crate::media::{Base64, Checksum};
 
 /// Bytes with random access for any number of concurrent readers.
 pub trait MediaBytes: Send + Sync + fmt::Debug {
@@ -35,25 +37,25 @@ const HEAD_BYTES: u64 = 48;
 
 #[derive(Clone, Debug)]
 pub struct MediaHandle {
-    id: MediaId,
+    checksum: Checksum,
     head: Vec<u8>,
     bytes: Arc<dyn MediaBytes>,
 }
 
 impl PartialEq for MediaHandle {
     fn eq(&self, other: &Self) -> bool {
-        self.id == other.id
+        self.checksum == other.checksum
     }
 }
 
 impl Eq for MediaHandle {}
 
 impl MediaHandle {
-    /// The id appears in documents that reference this media; it gives no access to the bytes.
-    pub fn new(id: MediaId, bytes: Arc<dyn MediaBytes>) -> io::Result<Self> {
+    /// Handles with the same checksum are equal.
+    pub fn new(checksum: Checksum, bytes: Arc<dyn MediaBytes>) -> io::Result<Self> {
         let mut head = Vec::new();
         let handle = Self {
-            id,
+            checksum,
             head: Vec::new(),
             bytes,
         };
@@ -61,8 +63,14 @@ impl MediaHandle {
         Ok(Self { head, ..handle })
     }
 
-    pub const fn id(&self) -> MediaId {
-        self.id
+    /// A handle of bytes in memory.
+    pub fn from_bytes(bytes: Vec<u8>) -> io::Result<Self> {
+        Self::new(Checksum::from_sha256(&Sha256::digest(&bytes)), Arc::new(bytes))
+    }
+
+    /// The SHA-256 of the bytes.
+    pub const fn checksum(&self) -> &Checksum {
+        &self.checksum
     }
 
     pub fn size_bytes(&self) -> u64 {

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 use crate::dialect::Dialect;
-use crate::media::MediaHandle;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -17,12 +16,7 @@ pub struct MediaId(u128);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredRef {
     Id(MediaId),
-    /// Readable for the lifetime of this value.
-    Handle(MediaHandle),
-    Foreign {
-        dialect: Dialect,
-        text: String,
-    },
+    Foreign { dialect: Dialect, text: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

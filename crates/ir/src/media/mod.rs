@@ -46,9 +46,14 @@ pub struct Media {
 pub enum MediaSource {
     Inline(Base64),
     Stored(StoredRef),
+    /// Temporary bytes, readable for the lifetime of this value. A document cannot name them.
+    Handle(MediaHandle),
     Remote(String),
     LocalFile(String),
-    ProviderFile { backend: String, id: String },
+    ProviderFile {
+        backend: String,
+        id: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -127,6 +132,16 @@ pub struct VideoFrame {
 pub struct Checksum {
     pub algorithm: String,
     pub value: String,
+}
+
+impl Checksum {
+    /// From the bytes of a SHA-256.
+    pub fn from_sha256(digest: &[u8]) -> Self {
+        Self {
+            algorithm: String::from("sha256"),
+            value: hex::encode(digest),
+        }
+    }
 }
 
 impl MediaKind {
@@ -216,7 +231,7 @@ impl Media {
         }
         match &self.source {
             MediaSource::Inline(data) => sniff(&data.head()).map(String::from),
-            MediaSource::Stored(StoredRef::Handle(handle)) => sniff(handle.head()).map(String::from),
+            MediaSource::Handle(handle) => sniff(handle.head()).map(String::from),
             _ => None,
         }
     }

@@ -12,6 +12,9 @@ use crate::media::{Base64, Media, MediaKind, MediaSource, MimeTrust, StoredRef, 
 /// The MIME type of unknown bytes.
 const UNKNOWN: &str = "application/octet-stream";
 
+/// The kind of media handles; it is written, for hashes and logs, and never read.
+const TEMPORARY: &str = "temporary";
+
 impl Serialize for Media {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_reference().serialize(serializer)
@@ -39,7 +42,6 @@ impl Media {
                 put("kind", json!("sms_file"));
                 match stored {
                     StoredRef::Id(id) => put("uri", json!(id.uri())),
-                    StoredRef::Handle(handle) => put("uri", json!(handle.id().uri())),
                     StoredRef::Foreign { dialect, text } if *dialect == URI_DIALECT => {
                         put("uri", json!(text));
                     }
@@ -47,6 +49,10 @@ impl Media {
                         put("alias", json!({"dialect": dialect, "id": text}));
                     }
                 }
+            }
+            MediaSource::Handle(handle) => {
+                put("kind", json!(TEMPORARY));
+                put("sha256", json!(handle.checksum().value));
             }
             MediaSource::Remote(url) => {
                 put("kind", json!("http_url"));
@@ -116,6 +122,7 @@ impl Media {
                 backend: need("backend")?,
                 id: need("id")?,
             },
+            TEMPORARY => return Err(String::from("a media reference must not name temporary media")),
             other => return Err(format!("unknown kind of media reference `{other}`")),
         };
         let mut media = Self::new(source, fields.string("mime"));

@@ -1,7 +1,6 @@
 //! Media ids in three spellings, base64 passthrough, round trip of media references.
 
 use std::io::Read;
-use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -106,9 +105,9 @@ fn data_urls_become_inline_bytes() {
 }
 
 #[test]
-fn media_handle_is_referenced_by_id_and_readable() {
+fn media_handle_is_readable_and_not_named_by_documents() {
     let bytes: Vec<u8> = b"\x89PNG\r\n\x1a\n".iter().copied().chain(0..=255).collect();
-    let handle = MediaHandle::new(MediaId::new(7), Arc::new(bytes.clone())).unwrap();
+    let handle = MediaHandle::from_bytes(bytes.clone()).unwrap();
     assert_eq!(handle.size_bytes(), 264);
     assert_eq!(handle.head(), &bytes[..48]);
     let (mut one, mut other) = (Vec::new(), Vec::new());
@@ -118,13 +117,14 @@ fn media_handle_is_referenced_by_id_and_readable() {
     assert_eq!((&one, &other), (&bytes, &bytes));
     assert_eq!(handle.to_base64().unwrap().decode().unwrap(), bytes);
 
-    let media = Media::new(MediaSource::Stored(StoredRef::Handle(handle)), None);
+    let media = Media::new(MediaSource::Handle(handle), None);
     assert_eq!(media.mime_or_sniffed().as_deref(), Some("image/png"));
-    let mention = json!({"kind": "sms_file", "uri": MediaId::new(7).uri()});
-    assert_eq!(serde_json::to_value(&media).unwrap(), mention);
-    // A reference by id gives no access to the bytes.
-    let read: Media = serde_json::from_value(mention).unwrap();
-    assert_eq!(read.source, MediaSource::Stored(StoredRef::Id(MediaId::new(7))));
+    let mention = serde_json::to_value(&media).unwrap();
+    let sha256 = "9d0c38e7aafe062c3a6dfc561e42771ec997d9359bb3d417ac4775a303292964";
+    assert_eq!(mention, json!({"kind": "temporary", "sha256": sha256}));
+    // A checksum gives no access to the bytes.
+    let refused = serde_json::from_value::<Media>(mention).unwrap_err();
+    assert!(refused.to_string().contains("temporary"), "{refused}");
 }
 
 proptest! {

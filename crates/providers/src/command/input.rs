@@ -2,7 +2,7 @@
 
 use ir::adaptation::{Component, Ledger};
 use ir::envelope::TranscriptionRequest;
-use ir::media::{MediaHandle, StoredRef, sniff};
+use ir::media::{MediaHandle, sniff};
 use ir::{ChatRequest, Dialect, Error, ErrorKind, MediaSource, Payload, Phase, Request, Role};
 use serde_json::json;
 
@@ -101,7 +101,7 @@ fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<Comma
             let bytes = data.decode();
             Content::Bytes(bytes.map_err(|_| Error::invalid_request("the audio is not base64"))?)
         }
-        MediaSource::Stored(StoredRef::Handle(held)) => Content::Handle(held.clone()),
+        MediaSource::Handle(held) => Content::Handle(held.clone()),
         _ => {
             return Err(unsupported(
                 options,

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use engine::Depot;
 use ir::Operation;
+use spill::SpillStore;
 
 use super::template::{Slot, Template, TemplateError};
 use crate::limits;
@@ -47,7 +47,7 @@ pub struct CommandOptions {
     /// Maximum number of calls that wait for a free process slot.
     pub queue_max: usize,
     /// Spill store for the images and audio that it returns.
-    pub depot: Depot,
+    pub spill: SpillStore,
 }
 
 /// Address space limit of each process of a program, and the launcher that sets it.
@@ -122,7 +122,7 @@ impl CommandOptions {
             memory: None,
             processes_max: std::thread::available_parallelism().map_or(1, usize::from),
             queue_max: limits::COMMAND_QUEUE_MAX,
-            depot: Depot::default(),
+            spill: SpillStore::default(),
         })
     }
 

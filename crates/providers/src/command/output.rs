@@ -2,13 +2,13 @@
 //! whatever the exit status. Images and audio have been written to the spill store before they are inspected
 //! here.
 
-use engine::Keeping;
 use ir::envelope::{
     Embedding, EmbeddingVector, EmbeddingsResponse, ImageResponse, SpeechResponse, TranscriptionResponse,
 };
 use ir::media::{MimeTrust, mime_of_audio_format};
 use ir::{Error, Ext, Map, Media, Operation, Phase, Request, ResponsePayload};
 use serde_json::{Number, Value};
+use spill::SpillWriter;
 
 use super::options::{CommandOptions, OutputFormat};
 use super::template_values::TemplateValues;
@@ -20,12 +20,12 @@ pub(super) fn is_media(operation: Operation) -> bool {
 }
 
 pub(super) fn media_reply(
-    keeping: Keeping,
+    written: SpillWriter,
     values: &TemplateValues,
     options: &CommandOptions,
 ) -> Result<ResponsePayload, Error> {
     if options.operation == Operation::TextToSpeech {
-        let audio = media(keeping, values.format.as_deref(), options)?;
+        let audio = media(written, values.format.as_deref(), options)?;
         return Ok(ResponsePayload::Speech(Box::new(SpeechResponse {
             audio,
             ext: Ext::default(),
@@ -33,7 +33,7 @@ pub(super) fn media_reply(
         })));
     }
     Ok(ResponsePayload::Image(ImageResponse {
-        images: vec![media(keeping, None, options)?],
+        images: vec![media(written, None, options)?],
         created: None,
         usage: None,
         ext: Ext::default(),
@@ -148,12 +148,12 @@ fn vectors(value: &Value, asked: usize) -> Result<Vec<Embedding>, String> {
 }
 
 /// Bytes with the media type detected from them, else the type of the requested format.
-fn media(keeping: Keeping, format: Option<&str>, options: &CommandOptions) -> Result<Media, Error> {
-    let size_bytes = keeping.size_bytes();
+fn media(written: SpillWriter, format: Option<&str>, options: &CommandOptions) -> Result<Media, Error> {
+    let size_bytes = written.size_bytes();
     if size_bytes == 0 {
         return Err(bad(options, "returned no output"));
     }
-    let source = keeping.finish().map_err(|error| unkept(&error))?;
+    let source = written.finish().map_err(|error| unkept(&error))?;
     let seen = Media::new(source.clone(), None).mime_or_sniffed();
     let trust = match seen {
         Some(_) => MimeTrust::Verified,

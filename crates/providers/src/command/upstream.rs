@@ -5,11 +5,11 @@ use std::future::ready;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use engine::Intake;
 use engine::port::{Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use ir::{Error, ErrorKind, Event, Operation, Phase, Request};
+use spill::ChunkedWriter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::invocation::{Invocation, empty_folder, invoke, open_output};
@@ -145,7 +145,7 @@ impl CommandInner {
         let mut asked = invoke(&self.options, request).await?;
         let options = &*self.options;
         let payload = if is_media(options.operation) {
-            let kept = gather(&mut asked, options, options.depot.shelf().keep()).await?;
+            let kept = gather(&mut asked, options, options.spill.run_spill().writer()).await?;
             media_reply(kept, &asked.values, options)?
         } else {
             let bytes = gather(&mut asked, options, Vec::new()).await?;
@@ -183,14 +183,14 @@ pub(super) async fn gather<W: Write + Send + 'static>(
     options: &CommandOptions,
     out: W,
 ) -> Result<W, Error> {
-    let mut intake = Intake::new(out);
+    let mut writer = ChunkedWriter::new(out);
     while let Some(piece) = asked.running.read().await? {
         // With an output file, standard output is ignored.
         if asked.output.is_none() {
-            intake = intake.push(&piece).await.map_err(|error| unkept(&error))?;
+            writer = writer.push(&piece).await.map_err(|error| unkept(&error))?;
         }
     }
-    let mut out = intake.finish().await.map_err(|error| unkept(&error))?;
+    let mut out = writer.finish().await.map_err(|error| unkept(&error))?;
     let Some(path) = asked.output.clone() else {
         return Ok(out);
     };

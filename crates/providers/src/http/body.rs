@@ -4,8 +4,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::Intake;
 use ir::{Error, Phase};
+use spill::ChunkedWriter;
 use tokio::time::{Instant, timeout};
 
 use super::response::{HttpResponse, ResponseBody};
@@ -35,11 +35,11 @@ pub(super) async fn copy_to<W: Write + Send + 'static>(
     out: W,
 ) -> Result<W, Error> {
     let mut body = Body::of(reply, limit, idle, deadline)?;
-    let mut intake = Intake::new(out);
+    let mut writer = ChunkedWriter::new(out);
     while let Some(piece) = body.next().await? {
-        intake = intake.push(&piece).await.map_err(|error| unkept(&error))?;
+        writer = writer.push(&piece).await.map_err(|error| unkept(&error))?;
     }
-    intake.finish().await.map_err(|error| unkept(&error))
+    writer.finish().await.map_err(|error| unkept(&error))
 }
 
 struct Body {

@@ -10,8 +10,8 @@ use tokio::time::{Instant, timeout};
 
 use super::HttpInner;
 use super::body::collect;
-use super::outgoing::Outgoing;
 use super::request::model;
+use super::request_body::RequestBody;
 use crate::limits::ERROR_BYTES_MAX;
 
 /// Fields that the count endpoint accepts. It rejects all others.
@@ -32,7 +32,7 @@ pub(super) async fn count(instance: Arc<HttpInner>, request: Arc<Request>) -> Op
         "{}/v1/messages/count_tokens",
         options.base_url.trim_end_matches('/')
     );
-    let content = Outgoing::Whole(body.to_string().into());
+    let content = RequestBody::Bytes(body.to_string().into());
     let call = instance.post(&url, instance.headers().ok()?, content);
     let reply = timeout(options.timeouts.first_byte, call).await.ok()?.ok()?;
     if reply.status != 200 {

@@ -7,12 +7,12 @@ mod body;
 mod client;
 mod count_tokens;
 mod models;
-mod outgoing;
 mod passthrough;
 mod patch;
 mod plaintext;
 mod raw_tap;
 mod request;
+mod request_body;
 mod response;
 mod response_stream;
 mod transport;
@@ -24,13 +24,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use engine::Depot;
 use engine::port::{Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ir::{ChatRequest, Dialect, Error, Feature, Operation, Payload, Request};
 use reqwest::header::HeaderMap;
 use secrecy::SecretString;
+use spill::SpillStore;
 use tokio::sync::OnceCell;
 
 use self::transport::ResolvedEndpoint;
@@ -126,7 +126,7 @@ pub struct HttpOptions {
     /// Headers that every call carries.
     pub headers: BTreeMap<String, String>,
     /// Spill store for the images and audio that it returns.
-    pub depot: Depot,
+    pub spill: SpillStore,
 }
 
 impl HttpUpstream {

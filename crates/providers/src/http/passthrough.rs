@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use wire::json_field_ranges::FieldRanges;
 
 use super::adapt::must_adapt;
-use super::outgoing::Outgoing;
 use super::request::{PreparedRequest, model, traced};
+use super::request_body::RequestBody;
 use super::{HttpInner, HttpOptions};
 use engine::port::RawRequest;
 
@@ -73,7 +73,7 @@ pub(super) fn passthrough_request(
     let prepared = PreparedRequest {
         url: format!("{base_url}{}", (vendor.path)(chat)),
         headers,
-        body: Outgoing::Whole(body),
+        body: RequestBody::Bytes(body),
         warnings: Vec::new(),
     };
     Some(PassthroughRequest {

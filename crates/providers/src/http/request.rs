@@ -9,8 +9,8 @@ use secrecy::ExposeSecret;
 use wire::chat;
 
 use super::adapt::adapt;
-use super::outgoing::{self, Outgoing};
 use super::patch::patch;
+use super::request_body::{RequestBody, insert_placeholders};
 use super::{HttpInner, HttpOptions, VendorSpec, models};
 
 /// A request that is ready to be sent.
@@ -18,7 +18,7 @@ use super::{HttpInner, HttpOptions, VendorSpec, models};
 pub(super) struct PreparedRequest {
     pub(super) url: String,
     pub(super) headers: HeaderMap,
-    pub(super) body: Outgoing,
+    pub(super) body: RequestBody,
     /// Losses of the encoding.
     pub(super) warnings: Vec<Warning>,
 }
@@ -49,7 +49,7 @@ pub(super) async fn prepare(instance: &HttpInner, request: &Request) -> Result<P
     let (path, body, warnings) = encoded(asked, model, request, instance).await?;
     let base_url = options.base_url.trim_end_matches('/');
     let mut headers = traced(instance.headers()?, request);
-    body.announce(&mut headers);
+    body.set_length(&mut headers);
     Ok(PreparedRequest {
         url: format!("{base_url}{path}"),
         headers,
@@ -64,11 +64,11 @@ async fn encoded(
     model: String,
     request: &Request,
     instance: &HttpInner,
-) -> Result<(String, Outgoing, Vec<Warning>), Error> {
+) -> Result<(String, RequestBody, Vec<Warning>), Error> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let mut ledger = Ledger::new(Component::Adapter);
     let mut chat = adapt(asked, model, options, &mut ledger)?;
-    let holes = outgoing::cut(&mut chat).await?;
+    let placeholders = insert_placeholders(&mut chat).await?;
     let mut body = chat::encode_request(vendor.dialect, &chat, &mut ledger)?;
     if vendor.dialect == Dialect::OpenaiChat {
         wire::openai_chat::ask_for_usage(&mut body);
@@ -81,7 +81,7 @@ async fn encoded(
         .losses()
         .map(|loss| Warning::new(ADAPTED, format!("{}: {}", loss.pointer, loss.reason)));
     let text = serde_json::to_vec(&body).map_err(|error| Error::invalid_request(error.to_string()))?;
-    let body = Outgoing::new(text, &holes);
+    let body = RequestBody::new(text, &placeholders);
     Ok(((vendor.path)(&chat), body, warnings.collect()))
 }
 

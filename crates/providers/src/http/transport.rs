@@ -6,7 +6,7 @@ use ir::{Error, Phase};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 
-use super::outgoing::Outgoing;
+use super::request_body::RequestBody;
 use super::response::{HttpResponse, ResponseBody};
 use super::{HttpInner, plaintext, transport_error};
 
@@ -31,7 +31,7 @@ impl HttpInner {
         &self,
         url: &str,
         headers: HeaderMap,
-        content: Outgoing,
+        content: RequestBody,
     ) -> Result<HttpResponse, Error> {
         let route = self.route.get_or_init(|| ResolvedEndpoint {
             url: String::from(url),
@@ -42,7 +42,7 @@ impl HttpInner {
             false => self.way(url),
         };
         let layered = match (way, &content, &self.client.plaintext) {
-            (Transport::Plain(address), Outgoing::Whole(bytes), Some(client)) => {
+            (Transport::Plain(address), RequestBody::Bytes(bytes), Some(client)) => {
                 let asked = client.post(&address, &headers, bytes).await;
                 let (head, body) =
                     asked.map_err(|error| transport_error::plain(&error, Phase::BeforeFirstByte))?;

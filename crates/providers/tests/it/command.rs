@@ -9,7 +9,7 @@ use futures::StreamExt;
 use ir::envelope::{
     EmbeddingVector, EmbeddingsRequest, ResponsePayload, SpeechRequest, TranscriptionRequest,
 };
-use ir::media::{Base64, MediaHandle, MediaId, StoredRef};
+use ir::media::{Base64, MediaHandle};
 use ir::{
     ChatRequest, Error, ErrorKind, Event, Ext, Fold, Map, Media, MediaSource, Message, Operation, Payload,
     Request, Role,
@@ -274,10 +274,10 @@ async fn transcribes_audio_of_supported_formats() {
         ("input.wav 16", Some("en"))
     );
     // Audio outside of memory is transcribed as well.
-    let held = MediaHandle::new(MediaId::new(1), Arc::new(b"RIFF....WAVEdata".to_vec())).expect("held");
+    let held = MediaHandle::from_bytes(b"RIFF....WAVEdata".to_vec()).expect("held");
     let mut there = Request::clone(&transcribe(b""));
     if let Payload::Transcription(asked) = &mut there.payload {
-        asked.audio.source = MediaSource::Stored(StoredRef::Handle(held));
+        asked.audio.source = MediaSource::Handle(held);
     }
     let again = answer(transcriber.clone(), Arc::new(there)).await.expect("text");
     assert_eq!(again.payload, ResponsePayload::Transcription(transcription));

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use engine::port::Upstream;
 use futures::StreamExt;
-use ir::media::{MediaHandle, StoredRef};
-use ir::{
-    ChatRequest, Dialect, Event, Media, MediaId, MediaSource, Message, Part, Request, ResponseFormat, Role,
-};
+use ir::media::MediaHandle;
+use ir::{ChatRequest, Dialect, Event, Media, MediaSource, Message, Part, Request, ResponseFormat, Role};
 use providers::ClientOptions;
 use serde_json::{Value, json};
 use testkit::http::{MockServer, ReceivedRequest, ScriptedResponse};
@@ -105,8 +103,8 @@ async fn patches_apply_to_bodies_with_placeholders_and_schemas() {
     let make = |held: bool| {
         let source = match held {
             true => {
-                let held = MediaHandle::new(MediaId::new(1), Arc::new(bytes.clone())).unwrap();
-                MediaSource::Stored(StoredRef::Handle(held))
+                let held = MediaHandle::from_bytes(bytes.clone()).unwrap();
+                MediaSource::Handle(held)
             }
             false => MediaSource::Inline(ir::media::Base64::from_bytes(&bytes)),
         };

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::Depot;
 use engine::port::{UnaryResponse as Answered, Upstream};
-use ir::media::{Base64, StoredRef};
+use ir::media::{Base64, MediaHandle};
 use ir::{Error, ErrorKind, MediaSource, Operation, Phase, Request, ResponsePayload};
 use providers::limits::MEDIA_ANSWER_BYTES_MAX;
 use providers::{ClientOptions, CommandOptions, CommandUpstream, HttpOptions, HttpUpstream};
 use serde_json::{Value, json};
+use spill::SpillStore;
 use testkit::http::{MockServer, ScriptedResponse};
 use tokio::task::JoinSet;
 
@@ -18,13 +18,13 @@ use crate::kinds::{client, options, run};
 
 const THRESHOLD: u64 = 64 * 1024;
 
-fn roomy() -> Depot {
-    Depot::new(None, THRESHOLD, u64::MAX)
+fn roomy() -> SpillStore {
+    SpillStore::new(None, THRESHOLD, u64::MAX)
 }
 
-fn back_end(server: &MockServer, depot: &Depot) -> HttpUpstream {
+fn back_end(server: &MockServer, spill: &SpillStore) -> HttpUpstream {
     let options = HttpOptions {
-        depot: depot.clone(),
+        spill: spill.clone(),
         ..options(&server.url(""))
     };
     providers::openai(client(&ClientOptions::default()), options)
@@ -42,9 +42,9 @@ fn draw() -> Request {
     request("image_generation", &json!({"prompt": "a fox"}))
 }
 
-async fn ask(answer: ScriptedResponse, request: Request, depot: &Depot) -> Result<Answered, Error> {
+async fn ask(answer: ScriptedResponse, request: Request, spill: &SpillStore) -> Result<Answered, Error> {
     let server = MockServer::with_responses(answer);
-    back_end(&server, depot).call(Arc::new(request)).await
+    back_end(&server, spill).call(Arc::new(request)).await
 }
 
 /// This many bytes without repetition.
@@ -83,29 +83,29 @@ fn json_of(text: &str) -> ScriptedResponse {
 fn bytes(source: &MediaSource) -> Vec<u8> {
     let text = match source {
         MediaSource::Inline(data) => data.clone(),
-        MediaSource::Stored(StoredRef::Handle(held)) => held.to_base64().unwrap(),
+        MediaSource::Handle(held) => held.to_base64().unwrap(),
         other => panic!("{other:?}"),
     };
     text.decode().unwrap()
 }
 
 fn is_held(source: &MediaSource) -> bool {
-    matches!(source, MediaSource::Stored(StoredRef::Handle(_)))
+    matches!(source, MediaSource::Handle(_))
 }
 
 #[test]
 fn audio_is_stored_in_memory_or_spilled_by_size() {
     run(async {
         for length in [10, THRESHOLD as usize - 4, THRESHOLD as usize - 3, 3_000_000] {
-            let (depot, sound) = (roomy(), sound(length));
+            let (spill, sound) = (roomy(), sound(length));
             let answer = ScriptedResponse::good("application/octet-stream", &sound);
-            let answered = ask(answer, speak(), &depot).await.unwrap();
+            let answered = ask(answer, speak(), &spill).await.unwrap();
             let ResponsePayload::Speech(speech) = &answered.payload else {
                 panic!("{answered:?}")
             };
             let is_large = sound.len() as u64 > THRESHOLD;
             assert_eq!(is_held(&speech.audio.source), is_large, "{length}");
-            assert_eq!(depot.used_bytes(), if is_large { sound.len() as u64 } else { 0 });
+            assert_eq!(spill.used_bytes(), if is_large { sound.len() as u64 } else { 0 });
             assert!(bytes(&speech.audio.source) == sound, "{length}");
             assert_eq!(
                 speech.audio.mime.as_deref(),
@@ -113,7 +113,7 @@ fn audio_is_stored_in_memory_or_spilled_by_size() {
                 "seen in its bytes"
             );
             drop(answered);
-            assert_eq!(depot.used_bytes(), 0);
+            assert_eq!(spill.used_bytes(), 0);
         }
     });
 }
@@ -121,9 +121,9 @@ fn audio_is_stored_in_memory_or_spilled_by_size() {
 #[test]
 fn images_are_stored_in_memory_or_spilled_by_size() {
     run(async {
-        let depot = roomy();
+        let spill = roomy();
         let pictures = [picture(10), picture(1_000_000), picture(70_000), picture(60_000)];
-        let answered = ask(json_of(&drawn(&pictures)), draw(), &depot).await.unwrap();
+        let answered = ask(json_of(&drawn(&pictures)), draw(), &spill).await.unwrap();
         let ResponsePayload::Image(response) = &answered.payload else {
             panic!("{answered:?}")
         };
@@ -133,14 +133,14 @@ fn images_are_stored_in_memory_or_spilled_by_size() {
             assert!(bytes(&image.source) == *picture);
             assert_eq!(image.mime_or_sniffed().as_deref(), Some("image/png"));
         }
-        assert_eq!(depot.used_bytes(), (pictures[1].len() + pictures[2].len()) as u64);
+        assert_eq!(spill.used_bytes(), (pictures[1].len() + pictures[2].len()) as u64);
         assert_eq!(
             answered.usage.as_ref().and_then(|usage| usage.output_tokens),
             Some(7)
         );
         assert!(answered.adaptations.is_empty());
         drop(answered);
-        assert_eq!(depot.used_bytes(), 0);
+        assert_eq!(spill.used_bytes(), 0);
     });
 }
 
@@ -148,12 +148,12 @@ fn images_are_stored_in_memory_or_spilled_by_size() {
 #[test]
 fn high_threshold_keeps_images_in_memory() {
     run(async {
-        let depot = Depot::new(None, u64::MAX, 0);
+        let spill = SpillStore::new(None, u64::MAX, 0);
         let mut asked = draw();
         asked.extra.insert(String::from("raw"), json!(true));
         let picture = picture(2_000_000);
         let text = drawn(std::slice::from_ref(&picture));
-        let answered = ask(json_of(&text), asked, &depot).await.unwrap();
+        let answered = ask(json_of(&text), asked, &spill).await.unwrap();
         let ResponsePayload::Image(response) = &answered.payload else {
             panic!("{answered:?}")
         };
@@ -167,17 +167,18 @@ fn high_threshold_keeps_images_in_memory() {
 #[test]
 fn raw_response_references_large_image() {
     run(async {
-        let depot = roomy();
+        let spill = roomy();
         let mut asked = draw();
         asked.extra.insert(String::from("raw"), json!(true));
         let text = drawn(&[picture(10), picture(1_000_000)]);
-        let answered = ask(json_of(&text), asked, &depot).await.unwrap();
+        let answered = ask(json_of(&text), asked, &spill).await.unwrap();
         let raw = answered.raw.as_ref().unwrap();
         let expected: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(raw["data"][0], expected["data"][0], "small images are unchanged");
         assert_eq!(raw["usage"], expected["usage"]);
         let name = raw["data"][1]["b64_json"].as_str().unwrap();
-        assert!(name.starts_with("sms+file://") && name.len() < 60, "{name}");
+        let image = MediaHandle::from_bytes(picture(1_000_000)).unwrap();
+        assert_eq!(name, format!("sha256:{}", image.checksum().value));
         assert_eq!(answered.adaptations[0].pointer, "/extra/raw");
     });
 }
@@ -252,14 +253,14 @@ fn failures_are_one_error_and_free_the_spill_store() {
     ];
     run(async {
         for (name, request, answer, kind) in cases {
-            let depot = roomy();
-            let error = ask(answer, request, &depot).await.unwrap_err();
+            let spill = roomy();
+            let error = ask(answer, request, &spill).await.unwrap_err();
             assert_eq!(
                 (error.kind, error.phase),
                 (kind, Phase::MidStream),
                 "{name}: {error:?}"
             );
-            assert_eq!(depot.used_bytes(), 0, "{name}");
+            assert_eq!(spill.used_bytes(), 0, "{name}");
         }
     });
 }
@@ -267,7 +268,7 @@ fn failures_are_one_error_and_free_the_spill_store() {
 #[test]
 fn full_spill_store_is_an_internal_error() {
     let (large, text) = (sound(1_000_000), drawn(&[picture(1_000_000)]));
-    let tight = Depot::new(None, THRESHOLD, 900_000);
+    let tight = SpillStore::new(None, THRESHOLD, 900_000);
     run(async {
         for (request, answer) in [
             (speak(), ScriptedResponse::good("audio/wav", &large)),
@@ -305,14 +306,14 @@ fn dropping_the_call_frees_the_spill_store() {
             ),
             (draw(), stall(json_of(half(&text)))),
         ] {
-            let depot = roomy();
+            let spill = roomy();
             let server = MockServer::with_responses(answer);
             let mut calls = JoinSet::new();
-            calls.spawn(back_end(&server, &depot).call(Arc::new(request)));
+            calls.spawn(back_end(&server, &spill).call(Arc::new(request)));
             let wait = |until: fn(u64) -> bool| {
-                let depot = depot.clone();
+                let spill = spill.clone();
                 let changed = async move {
-                    while !until(depot.used_bytes()) {
+                    while !until(spill.used_bytes()) {
                         tokio::time::sleep(Duration::from_millis(2)).await;
                     }
                 };
@@ -337,11 +338,11 @@ fn large_speech_of_a_program_is_spilled() {
     let written = ["-c", &file, "sh", "{output}"].map(String::from).to_vec();
     run(async {
         for arguments in [printed, written] {
-            let depot = Depot::new(None, THRESHOLD, 400_000);
+            let spill = SpillStore::new(None, THRESHOLD, 400_000);
             let options = CommandOptions::new("program", Operation::TextToSpeech, "/bin/sh", &arguments);
             let mut options = options.unwrap();
             options.environment = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
-            options.depot = depot.clone();
+            options.spill = spill.clone();
             let program = CommandUpstream::new(options);
             let answered = program.call(Arc::new(speak())).await.unwrap();
             let ResponsePayload::Speech(speech) = &answered.payload else {
@@ -350,13 +351,13 @@ fn large_speech_of_a_program_is_spilled() {
             assert_eq!(speech.audio.mime.as_deref(), Some("audio/wav"));
             assert_eq!(speech.audio.facts.size_bytes, Some(300_012));
             assert!(is_held(&speech.audio.source) && bytes(&speech.audio.source) == expected);
-            assert_eq!(depot.used_bytes(), 300_012);
+            assert_eq!(spill.used_bytes(), 300_012);
             let full = program.call(Arc::new(speak())).await.unwrap_err();
             assert_eq!(full.kind, ErrorKind::Internal, "{full:?}");
             assert_eq!(full.provider_code.as_deref(), Some("E4000"));
-            assert_eq!(depot.used_bytes(), 300_012);
+            assert_eq!(spill.used_bytes(), 300_012);
             drop(answered);
-            assert_eq!(depot.used_bytes(), 0);
+            assert_eq!(spill.used_bytes(), 0);
         }
     });
 }

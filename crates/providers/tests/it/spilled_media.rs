@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use engine::port::Upstream;
 use futures::StreamExt;
-use ir::media::{Base64, MediaHandle, StoredRef};
-use ir::{ChatRequest, Feature, Media, MediaId, MediaSource, Message, Part, Request, Role};
+use ir::media::{Base64, MediaHandle};
+use ir::{ChatRequest, Feature, Media, MediaSource, Message, Part, Request, Role};
 use providers::{Client, ClientOptions, HttpOptions, HttpUpstream, anthropic, gemini, ollama, openai};
 use testkit::http::{MockServer, ScriptedResponse};
 
 fn request(media: &[u8], held: bool) -> Arc<Request> {
     let source = if held {
-        let held = MediaHandle::new(MediaId::new(1), Arc::new(media.to_vec())).unwrap();
-        MediaSource::Stored(StoredRef::Handle(held))
+        let held = MediaHandle::from_bytes(media.to_vec()).unwrap();
+        MediaSource::Handle(held)
     } else {
         MediaSource::Inline(Base64::from_bytes(media))
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine::port::{UnaryResponse as Answered, Upstream};
 use futures::future::join_all;
-use ir::media::{MediaHandle, MediaId, StoredRef};
+use ir::media::MediaHandle;
 use ir::{Error, ErrorKind, Media, MediaSource, Payload, Phase, Request, ResponsePayload};
 use providers::{ClientOptions, HttpOptions, HttpUpstream, Timeouts};
 use serde_json::{Value, json};
@@ -185,11 +185,8 @@ fn transcribes_audio_from_memory_and_media_handle() {
         let here = request("speech_to_text", &audio);
         let mut there = here.clone();
         if let Payload::Transcription(asked) = &mut there.payload {
-            let held = MediaHandle::new(MediaId::new(1), Arc::new(long.clone())).unwrap();
-            asked.audio = Media::new(
-                MediaSource::Stored(StoredRef::Handle(held)),
-                Some(String::from("audio/wav")),
-            );
+            let held = MediaHandle::from_bytes(long.clone()).unwrap();
+            asked.audio = Media::new(MediaSource::Handle(held), Some(String::from("audio/wav")));
         }
         for (asked, bytes) in [(here, WAV.to_vec()), (there, long)] {
             let (answered, calls) = ask(providers::openai, good(&body), asked).await;

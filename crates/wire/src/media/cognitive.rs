@@ -131,6 +131,7 @@ pub(super) fn encode(
         }
         MediaSource::LocalFile(path) if setting.place == Locality::Local => source("file", "path", path),
         MediaSource::LocalFile(_) => return Err(ConversionError::needs(OWN, pointer, RequiredAction::Read)),
+        MediaSource::Handle(_) => return Err(ConversionError::needs(OWN, pointer, RequiredAction::Load)),
         MediaSource::ProviderFile { .. } => {
             return Err(ConversionError::unsupported(
                 pointer,

@@ -79,7 +79,7 @@ pub(super) fn encode(
     let needs = |need| Err(ConversionError::needs(OWN, pointer, need));
     let id = match &media.source {
         MediaSource::Stored(stored) => setting.spell(stored, OWN, ir::MediaId::uuid),
-        MediaSource::Inline(_) => return needs(RequiredAction::Put),
+        MediaSource::Inline(_) | MediaSource::Handle(_) => return needs(RequiredAction::Put),
         MediaSource::Remote(_) => return needs(RequiredAction::Fetch),
         MediaSource::LocalFile(_) => return needs(RequiredAction::Read),
         MediaSource::ProviderFile { .. } => {

@@ -28,7 +28,6 @@ impl ConversionContext<'_> {
             StoredRef::Foreign { dialect: from, text } if *from == dialect => return Some(text.clone()),
             StoredRef::Foreign { dialect: from, text } => self.aliases.id(*from, text)?,
             StoredRef::Id(id) => *id,
-            StoredRef::Handle(held) => held.id(),
         };
         let known = self.aliases.text(dialect, id).map(String::from);
         Some(known.unwrap_or_else(|| mint(id)))

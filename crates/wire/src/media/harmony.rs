@@ -101,7 +101,7 @@ fn from_url(url: &str) -> Media {
                 dialect: OWN,
                 text: String::from(url),
             },
-            known => known,
+            known @ StoredRef::Id(_) => known,
         };
         return Media::new(MediaSource::Stored(stored), None);
     }
@@ -217,6 +217,7 @@ fn shape_of(media: &Media, pointer: &str) -> Result<Shape, ConversionError> {
             "only its provider can read this file",
         )),
         MediaSource::LocalFile(_) => needs(RequiredAction::Read),
+        MediaSource::Handle(_) => needs(RequiredAction::Load),
         MediaSource::Inline(_) if media.ext.value(OWN, FILE).is_some() => Ok(Shape::File),
         MediaSource::Inline(_) if kind_of(media) == MediaKind::Audio => Ok(Shape::Audio),
         _ if picture => Ok(Shape::Image),

@@ -41,8 +41,13 @@ pub(super) fn encode(
     setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
 ) -> Result<Map, ConversionError> {
-    if matches!(media.source, MediaSource::LocalFile(_)) {
-        return Err(ConversionError::needs(OWN, pointer, RequiredAction::Read));
+    let need = match &media.source {
+        MediaSource::LocalFile(_) => Some(RequiredAction::Read),
+        MediaSource::Handle(_) => Some(RequiredAction::Put),
+        _ => None,
+    };
+    if let Some(need) = need {
+        return Err(ConversionError::needs(OWN, pointer, need));
     }
     let mut map = media.to_reference();
     if let MediaSource::Stored(stored) = &media.source {

@@ -6,7 +6,7 @@ use std::io;
 use ir::media::Base64;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wire::lift::{Lift, LiftError, Lifted, Taker};
+use wire::base64_extractor::{Base64Extractor, BytesSink, ExtractError, ExtractedJson};
 
 const KEY: &str = "b64_json";
 const CHARS_MAX: usize = 24;
@@ -19,7 +19,7 @@ struct Taken {
     room: Option<usize>,
 }
 
-impl Taker for Taken {
+impl BytesSink for Taken {
     fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.open.extend_from_slice(bytes);
         match self.room {
@@ -34,16 +34,16 @@ impl Taker for Taken {
     }
 }
 
-fn lifted<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<(Lifted, Taken), LiftError> {
+fn lifted<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<(ExtractedJson, Taken), ExtractError> {
     let mut taken = Taken::default();
-    let mut lift = Lift::new(KEY, CHARS_MAX, 42);
+    let mut lift = Base64Extractor::new(KEY, CHARS_MAX, 42);
     for piece in pieces {
         lift.push(piece, &mut taken)?;
     }
     Ok((lift.finish()?, taken))
 }
 
-fn whole(text: &str) -> Result<(Lifted, Taken), LiftError> {
+fn whole(text: &str) -> Result<(ExtractedJson, Taken), ExtractError> {
     lifted([text.as_bytes()])
 }
 
@@ -70,14 +70,14 @@ fn extracts_only_long_values_of_the_key() {
         let text = stays.to_string();
         let (left, taken) = whole(&text).unwrap();
         assert_eq!(left.text, text.as_bytes(), "{text}");
-        assert_eq!((left.stand_ins.len(), taken), (0, Taken::default()), "{text}");
+        assert_eq!((left.placeholders.len(), taken), (0, Taken::default()), "{text}");
     }
     let text =
         format!("{{\"data\":[{{ \"b64_json\" \n:\t\"{long}\"}},{{\"b64_json\":\"{long}\"}}],\"n\":1}}");
     let (left, taken) = whole(&text).unwrap();
     assert_eq!(taken.whole, [bytes(100), bytes(100)]);
     let value: Value = serde_json::from_slice(&left.text).unwrap();
-    let [first, second] = left.stand_ins.as_slice() else {
+    let [first, second] = left.placeholders.as_slice() else {
         panic!("{left:?}")
     };
     assert_eq!(
@@ -106,7 +106,7 @@ fn escapes_and_base64_variants_are_equivalent() {
         assert_eq!(taken.whole, [vec![0xff; 64]], "{spelled}");
         assert_eq!(
             left.text,
-            format!("{{\"b64_json\":\"{}\"}}", left.stand_ins[0]).as_bytes()
+            format!("{{\"b64_json\":\"{}\"}}", left.placeholders[0]).as_bytes()
         );
     }
 }
@@ -129,7 +129,7 @@ fn rejects_invalid_base64() {
     ] {
         let result = whole(&format!("{{\"b64_json\":\"{broken}\"}}"));
         assert!(
-            matches!(result, Err(LiftError::NotBase64)),
+            matches!(result, Err(ExtractError::NotBase64)),
             "{broken}: {result:?}"
         );
     }
@@ -143,7 +143,7 @@ fn rejects_truncated_text() {
         let quotes = text.bytes().take(end).filter(|byte| *byte == b'"').count();
         match quotes % 2 {
             0 => assert!(result.is_ok(), "{end}"),
-            _ => assert!(matches!(result, Err(LiftError::Truncated)), "{end}"),
+            _ => assert!(matches!(result, Err(ExtractError::Truncated)), "{end}"),
         }
     }
 }
@@ -155,10 +155,10 @@ fn sink_error_ends_extraction() {
         ..Taken::default()
     };
     let text = format!("{{\"b64_json\":\"{}\"}}", base64(60_000));
-    let mut lift = Lift::new(KEY, CHARS_MAX, 42);
+    let mut lift = Base64Extractor::new(KEY, CHARS_MAX, 42);
     let result = lift.push(text.as_bytes(), &mut taken).unwrap_err();
     assert!(
-        matches!(&result, LiftError::Taker(error) if error.kind() == io::ErrorKind::StorageFull),
+        matches!(&result, ExtractError::Sink(error) if error.kind() == io::ErrorKind::StorageFull),
         "{result:?}"
     );
 }
@@ -166,7 +166,7 @@ fn sink_error_ends_extraction() {
 /// Independent of the length of a string, only the characters needed to detect a long string are buffered.
 #[test]
 fn long_strings_are_not_buffered() {
-    let mut lift = Lift::new(KEY, CHARS_MAX, 42);
+    let mut lift = Base64Extractor::new(KEY, CHARS_MAX, 42);
     let mut taken = Taken::default();
     lift.push(b"{\"b64_json\":\"", &mut taken).unwrap();
     for _ in 0..10_000 {
@@ -206,10 +206,10 @@ proptest! {
     fn reinserted_bytes_restore_the_text(text in document()) {
         let (left, taken) = whole(&text).unwrap();
         let mut filled = String::from_utf8(left.text).unwrap();
-        prop_assert_eq!(left.stand_ins.len(), taken.whole.len());
-        for (stand_in, bytes) in left.stand_ins.iter().zip(&taken.whole) {
+        prop_assert_eq!(left.placeholders.len(), taken.whole.len());
+        for (placeholder, bytes) in left.placeholders.iter().zip(&taken.whole) {
             prop_assert!(Base64::from_bytes(bytes).as_str().len() > CHARS_MAX / 2);
-            filled = filled.replace(stand_in, Base64::from_bytes(bytes).as_str());
+            filled = filled.replace(placeholder, Base64::from_bytes(bytes).as_str());
         }
         let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         prop_assert_eq!(read(&filled), read(&text));

@@ -1,7 +1,7 @@
 //! Decoders do not panic on arbitrary bytes and documents.
 
 use ir::{Component, Dialect, Ledger};
-use wire::lift::{Lift, Taker};
+use wire::base64_extractor::{Base64Extractor, BytesSink};
 use wire::media::{ConversionContext, Locality};
 use wire::{Decoder, chat, document, error_body, media, messages};
 
@@ -114,7 +114,7 @@ fn message_decoders_accept_arbitrary_input() {
 #[derive(Debug, Default)]
 struct Count(usize);
 
-impl Taker for Count {
+impl BytesSink for Count {
     fn take(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.0 += bytes.len();
         Ok(())
@@ -132,13 +132,13 @@ fn extractor_accepts_arbitrary_input() {
         // Half of the inputs are inside a long string.
         let inside = [b"{\"b64_json\":\"QUJDREVG".as_slice(), bytes].concat();
         for input in [bytes, inside.as_slice()] {
-            let (mut lift, mut taken) = (Lift::new("b64_json", 8, 1), Count::default());
+            let (mut lift, mut taken) = (Base64Extractor::new("b64_json", 8, 1), Count::default());
             let went = input.chunks(7).try_for_each(|piece| lift.push(piece, &mut taken));
             assert!(taken.0 <= input.len());
             if went.is_ok()
                 && let Ok(left) = lift.finish()
             {
-                let stood: usize = left.stand_ins.iter().map(String::len).sum();
+                let stood: usize = left.placeholders.iter().map(String::len).sum();
                 assert!(left.text.len() - stood <= input.len());
             }
         }

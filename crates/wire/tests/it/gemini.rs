@@ -12,55 +12,6 @@ use crate::generators::{answer, information};
 use crate::identity::disturbed;
 
 const OWN: Dialect = Dialect::Gemini;
-const OTHERS: [Dialect; 3] = [Dialect::OpenaiChat, Dialect::Anthropic, Dialect::Ollama];
-
-#[test]
-fn requests_in_other_dialects() {
-    for other in OTHERS {
-        let name = format!("gemini_request_as_{other}");
-        insta::assert_json_snapshot!(name, request_into(other, &request(OWN, "turns")));
-    }
-    for (from, name) in [
-        (Dialect::OpenaiChat, "plain"),
-        (Dialect::Anthropic, "plain"),
-        (Dialect::Ollama, "full"),
-    ] {
-        let asked = if name == "plain" {
-            plain(from)
-        } else {
-            request(from, name)
-        };
-        insta::assert_json_snapshot!(format!("{from}_request_as_gemini"), request_into(OWN, &asked));
-    }
-}
-
-/// A dialect's fullest request without the media that only its provider can read.
-fn plain(dialect: Dialect) -> ir::ChatRequest {
-    let mut asked = request(dialect, "full");
-    for message in &mut asked.messages {
-        message.parts.retain(|part| match &part.body {
-            ir::PartBody::Media(media) => !matches!(media.source, ir::MediaSource::ProviderFile { .. }),
-            _ => true,
-        });
-    }
-    asked
-}
-
-#[test]
-fn responses_in_other_dialects() {
-    for other in OTHERS {
-        let name = format!("gemini_response_as_{other}");
-        insta::assert_json_snapshot!(name, response_into(other, &response(OWN, "full")));
-    }
-    for (from, name) in [
-        (Dialect::OpenaiChat, "calls"),
-        (Dialect::Anthropic, "full"),
-        (Dialect::Ollama, "calls"),
-    ] {
-        let converted = response_into(OWN, &response(from, name));
-        insta::assert_json_snapshot!(format!("{from}_response_as_gemini"), converted);
-    }
-}
 
 fn event(parts: &Value) -> Value {
     json!({"candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}], "modelVersion": "m", "responseId": "r"})

@@ -15,13 +15,13 @@ mod gemini;
 #[cfg(test)]
 mod generators;
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod identity;
 #[cfg(test)]
 mod losses;
 #[cfg(test)]
 mod media;
-#[cfg(test)]
-mod media_placeholders;
 #[cfg(test)]
 mod media_sample;
 #[cfg(test)]

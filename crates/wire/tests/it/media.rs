@@ -128,7 +128,7 @@ impl Shelf {
             }
             MediaSource::Remote(text) | MediaSource::LocalFile(text) => text.as_bytes().to_vec(),
             MediaSource::ProviderFile { id, .. } => id.as_bytes().to_vec(),
-            MediaSource::Stored(StoredRef::Handle(_)) => unreachable!("no document names it"),
+            MediaSource::Handle(_) => unreachable!("no document names it"),
         }
     }
 

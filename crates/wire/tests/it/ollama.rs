@@ -5,40 +5,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::{Decoder, chat, error_body};
 
-use crate::convert::{lost, request, request_into, response, response_into};
+use crate::convert::{lost, request, request_into, response};
 use crate::fixtures::disturbances;
 use crate::fold::fold_bytes;
 use crate::identity::disturbed;
 
 const OWN: Dialect = Dialect::Ollama;
-
-#[test]
-fn requests_in_other_dialects() {
-    for other in [Dialect::OpenaiChat, Dialect::Anthropic] {
-        let name = format!("ollama_request_as_{other}");
-        insta::assert_json_snapshot!(name, request_into(other, &request(OWN, "full")));
-    }
-    let mut asked = request(Dialect::OpenaiChat, "full");
-    for message in &mut asked.messages {
-        message.parts.retain(|part| match &part.body {
-            ir::PartBody::Media(media) => matches!(media.source, ir::MediaSource::Inline(_)),
-            _ => true,
-        });
-    }
-    insta::assert_json_snapshot!("openai-chat_request_as_ollama", request_into(OWN, &asked));
-}
-
-#[test]
-fn responses_in_other_dialects() {
-    for other in [Dialect::OpenaiChat, Dialect::Anthropic] {
-        let name = format!("ollama_response_as_{other}");
-        insta::assert_json_snapshot!(name, response_into(other, &response(OWN, "calls")));
-    }
-    for (from, name) in [(Dialect::OpenaiChat, "calls"), (Dialect::Anthropic, "full")] {
-        let converted = response_into(OWN, &response(from, name));
-        insta::assert_json_snapshot!(format!("{from}_response_as_ollama"), converted);
-    }
-}
 
 /// Ollama silently ignores unknown options, so each must have its native name.
 #[test]

@@ -12,21 +12,22 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ("tenancy", &["ir"], IO),
     ("media", &["ir"], IO),
     ("wire", &["ir"], IO),
+    ("spill", &["ir"], &["sqlx", "reqwest", "axum"]),
     (
         "engine",
-        &["ir", "module", "media", "tenancy"],
+        &["ir", "module", "media", "tenancy", "spill"],
         &["sqlx", "reqwest", "axum"],
     ),
     (
         "providers",
-        &["ir", "wire", "tenancy", "engine"],
+        &["ir", "wire", "tenancy", "spill", "engine"],
         &["sqlx", "axum"],
     ),
     ("local", &["ir", "engine"], &["sqlx", "axum", "reqwest"]),
     ("store", &["ir", "tenancy", "engine"], &["axum", "reqwest"]),
     (
         "gateway",
-        &["ir", "module", "wire", "tenancy", "engine"],
+        &["ir", "module", "wire", "tenancy", "spill", "engine"],
         &["sqlx", "reqwest"],
     ),
     (
@@ -37,6 +38,7 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
             "media",
             "wire",
             "tenancy",
+            "spill",
             "engine",
             "providers",
             "local",

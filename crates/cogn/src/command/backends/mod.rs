@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use engine::Depot;
+use spill::SpillStore;
 
 use crate::backends::BackendCatalog;
 use crate::config::{Settings, Sources};
@@ -50,7 +50,7 @@ enum Action {
 impl Backends {
     pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
         let settings = Settings::of(&Sources::from_environment(self.config.as_deref())?.merge()?)?;
-        let shelf = BackendCatalog::new(settings, Depot::default())?;
+        let shelf = BackendCatalog::new(settings, SpillStore::default())?;
         match &self.action {
             None | Some(Action::List) => {
                 list::print(&shelf.all(), output)?;

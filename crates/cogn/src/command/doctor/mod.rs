@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use engine::Depot;
 use owo_colors::OwoColorize;
+use spill::SpillStore;
 
 use self::finding::{Finding, State};
 use crate::backends::{BackendCatalog, ConfiguredBackend, Unavailable};
@@ -98,7 +98,7 @@ fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
         });
         findings.extend(credential.file.as_deref().and_then(filesystem::too_open));
     }
-    let shelf = BackendCatalog::new(settings, Depot::default())?;
+    let shelf = BackendCatalog::new(settings, SpillStore::default())?;
     if let Some(problem) = shelf.way_problem() {
         let hint = "fix [network] in the configuration";
         findings.push(Finding::bad("network", problem, hint));

@@ -15,6 +15,7 @@ use engine::port::Clock;
 use engine::{Engine, Ports};
 use gateway::{Gateway, Tls};
 use serde_json::json;
+use spill::RunFiles;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +63,7 @@ impl Serve {
         let tls = tls.map(|files| Tls::load(&files.certificate, &files.key));
         let tls = tls.transpose().context("cannot serve TLS")?;
         let desk = media::for_server(&settings);
-        let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.depot())?;
+        let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.store())?;
         let fleet = Arc::new(fleet);
         let folders = wiring::load_all(search, output)?;
         let store = server_setup::store_settings(self.journal, &settings)?;
@@ -75,6 +76,8 @@ impl Serve {
                 journal: stores.journal.clone(),
                 clock: clock.clone(),
             };
+            let files = RunFiles::new(stores.media_folder(), settings.media.store_max);
+            let desk = desk.with_run_files(Some(files));
             let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(desk);
             let listener = TcpListener::bind(listen)
                 .await

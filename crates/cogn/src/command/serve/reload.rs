@@ -137,8 +137,9 @@ impl Reload {
         let auth = doors
             .map(|doors| doors.auth(self.listen, &settings))
             .transpose()?;
-        let desk = media::for_server(&settings);
-        let fleet = backends::fleet(&self.backends, self.config.as_deref(), desk.depot())?;
+        let files = self.engine.media().run_files().cloned();
+        let desk = media::for_server(&settings).with_run_files(files);
+        let fleet = backends::fleet(&self.backends, self.config.as_deref(), desk.store())?;
         // Validation is complete: the following steps cannot fail.
         for name in self.initial_settings.fixed_that_differ(&settings) {
             warn!(setting = name, "takes effect at the next start");

@@ -12,8 +12,8 @@ use ir::{Error, ErrorKind, Payload, Phase, Request};
 use module::Code;
 use module::envelope::ErrorBody;
 use serde_json::Value;
+use spill::SpillWriter;
 
-use super::depot::Keeping;
 use super::errors::MediaError;
 use super::load::MediaItem;
 use super::{MediaPipeline, MediaSettings};
@@ -26,10 +26,10 @@ impl MediaPipeline {
         if !has_media(&request.payload) {
             return Ok(request);
         }
-        let shelf = self.depot.shelf();
+        let spill = self.store.run_spill();
         let mut ready = Request::clone(&request);
         for (place, media) in media_of(&mut ready.payload) {
-            let prepared = self.prepare_media(media, shelf.keep()).await;
+            let prepared = self.prepare_media(media, spill.writer()).await;
             prepared.map_err(|body| to_error(body, place))?;
         }
         Ok(Arc::new(ready))
@@ -40,7 +40,7 @@ impl MediaPipeline {
         media.kind = MediaKind::Image;
         // The media type reported by a provider is not trusted.
         media.mime = None;
-        let prepared = self.prepare_media(media, self.depot.shelf().keep()).await;
+        let prepared = self.prepare_media(media, self.store.run_spill().writer()).await;
         prepared.map_err(|body| {
             if body.code == Code::E4000.as_str() {
                 return to_error(body, "");
@@ -50,11 +50,11 @@ impl MediaPipeline {
         })
     }
 
-    async fn prepare_media(&self, media: &mut Media, keeping: Keeping) -> Result<(), MediaError> {
+    async fn prepare_media(&self, media: &mut Media, writer: SpillWriter) -> Result<(), MediaError> {
         let mut item = MediaItem::of(media)?;
         let bounds = bounds(media.kind, &self.settings);
         let fetched = self.load(&mut item, &bounds).await?;
-        let (prepared, kept) = self.inspect(fetched, item.declared(), bounds, keeping).await?;
+        let (prepared, kept) = self.inspect(fetched, item.declared(), bounds, writer).await?;
         media.source = kept;
         media.mime = Some(String::from(prepared.output.format.mime()));
         media.mime_trust = MimeTrust::Verified;

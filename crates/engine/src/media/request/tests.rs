@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ir::media::{Base64, MediaSource, StoredRef};
+use ir::media::{Base64, MediaSource};
 use ir::{ErrorKind, Payload, Request};
 use serde_json::{Value, json};
 use tokio::fs::File;
@@ -71,13 +71,13 @@ async fn small_media_stays_inline_and_large_media_is_stored() {
         .prepare_request(heard(&inline("audio/x-wav", &large)))
         .await
         .unwrap();
-    let MediaSource::Stored(StoredRef::Handle(held)) = &audio(&brought).source else {
+    let MediaSource::Handle(held) = &audio(&brought).source else {
         panic!("{brought:?}")
     };
     assert_eq!(held.to_base64().unwrap().decode().unwrap(), large);
-    assert_eq!(desk.depot().used_bytes(), large.len() as u64);
+    assert_eq!(desk.store().used_bytes(), large.len() as u64);
     drop(brought);
-    assert_eq!(desk.depot().used_bytes(), 0, "the request was dropped");
+    assert_eq!(desk.store().used_bytes(), 0, "the request was dropped");
 }
 
 /// Media in the spill store is inspected like any other.
@@ -85,21 +85,21 @@ async fn small_media_stays_inline_and_large_media_is_stored() {
 async fn stored_media_is_inspected_in_place() {
     let desk = MediaPipeline::default();
     for (bytes, good) in [(wav(200_000), true), (vec![7; 200_000], false)] {
-        let mut keeping = desk.depot().shelf().keep();
-        keeping.write_all(&bytes).unwrap();
-        assert_eq!(keeping.size_bytes(), bytes.len() as u64);
+        let mut writer = desk.store().run_spill().writer();
+        writer.write_all(&bytes).unwrap();
+        assert_eq!(writer.size_bytes(), bytes.len() as u64);
         let mut request = Request::clone(&heard(&inline("audio/wav", b"")));
         let Payload::Transcription(asked) = &mut request.payload else {
             panic!("{request:?}")
         };
-        asked.audio = ir::Media::new(keeping.finish().unwrap(), None);
+        asked.audio = ir::Media::new(writer.finish().unwrap(), None);
         let brought = desk.prepare_request(Arc::new(request)).await;
         assert_eq!(brought.is_ok(), good, "{brought:?}");
         if let Ok(brought) = brought {
             assert_eq!(audio(&brought).mime.as_deref(), Some("audio/wav"));
         }
     }
-    assert_eq!(desk.depot().used_bytes(), 0);
+    assert_eq!(desk.store().used_bytes(), 0);
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn full_store_refuses_with_retry_after() {
     assert_eq!(error.kind, ErrorKind::Internal);
     assert_eq!(error.provider_code.as_deref(), Some("E4000"));
     assert!(error.retry_after_ms.is_some(), "{error:?}");
-    assert_eq!(desk.depot().used_bytes(), 0);
+    assert_eq!(desk.store().used_bytes(), 0);
 }
 
 #[tokio::test]
@@ -196,8 +196,8 @@ async fn response_image_is_loaded_or_refused() {
         match fits {
             true => {
                 taken.unwrap();
-                let held = matches!(media.source, MediaSource::Stored(StoredRef::Handle(_)));
-                assert!(held && desk.depot().used_bytes() > 100, "{media:?}");
+                let held = matches!(media.source, MediaSource::Handle(_));
+                assert!(held && desk.store().used_bytes() > 100, "{media:?}");
                 assert_eq!(media.mime.as_deref(), Some("image/png"));
             }
             false => {
@@ -206,7 +206,7 @@ async fn response_image_is_loaded_or_refused() {
             }
         }
         drop(media);
-        assert_eq!(desk.depot().used_bytes(), 0);
+        assert_eq!(desk.store().used_bytes(), 0);
     }
 
     let desk = MediaPipeline::new(MediaSettings::default(), Some(Arc::new(Web(wav(100)))));

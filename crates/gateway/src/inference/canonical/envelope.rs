@@ -12,11 +12,11 @@ use ir::{
 };
 use module::code;
 use serde_json::{Map, Value, json};
+use spill::MediaPlaceholders;
 use wire::field_type;
-use wire::holes::Holes;
 
 use crate::headers::RUN_HEADER;
-use crate::inference::holed;
+use crate::inference::streamed_json;
 use crate::response::ApiError;
 
 /// What each response repeats of its request, and the requested form of vectors or images.
@@ -143,7 +143,7 @@ pub(super) struct CanonicalAnswer {
     pub(super) backend: BackendInfo,
     pub(super) payload: ResponsePayload,
     /// Placeholders of media that is not in memory.
-    pub(super) holes: Holes,
+    pub(super) placeholders: MediaPlaceholders,
     pub(super) adaptations: Vec<Adaptation>,
     pub(super) raw: Option<Value>,
 }
@@ -155,7 +155,7 @@ pub(super) fn success_response(named: ResponseContext, run: RunId, answer: Canon
     response.backend = Some(answer.backend);
     response.adaptations = answer.adaptations;
     response.raw = answer.raw;
-    with_run(holed::json(&response, &answer.holes), Some(run))
+    with_run(streamed_json::json(&response, &answer.placeholders), Some(run))
 }
 
 /// Encodes the response of a module run, with its envelope in the extension `cogn`.

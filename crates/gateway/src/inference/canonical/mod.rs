@@ -19,16 +19,16 @@ use ir::envelope::BackendInfo;
 use ir::{Error, ErrorKind, Event, Fold, Operation as Kind, Payload, Phase, Request, ResponsePayload};
 use module::Module;
 use serde_json::{Value, json};
+use spill::MediaPlaceholders;
 use tenancy::Scope;
 use wire::embedding_vector;
-use wire::holes::Holes;
 
 use self::envelope::{CanonicalAnswer, CanonicalError, ResponseContext, read, success_response};
 use self::stream::CanonicalFraming;
 use super::admission::admit;
-use super::holed;
 use super::image_output::in_form;
 use super::module_model::ModuleChat;
+use super::streamed_json::insert_placeholders;
 use super::target::{Target, resolve_alias};
 use crate::endpoint::Endpoint;
 use crate::request::read_json;
@@ -170,7 +170,8 @@ impl CanonicalCall<'_> {
         let relayed = relayed.await;
         let mut relayed = relayed.map_err(|failed| CanonicalError::failed(named.clone(), *failed))?;
         let shaped = convert_output(gateway, &mut relayed.answer.payload, named.form.as_deref()).await;
-        let holes = shaped.map_err(|error| CanonicalError::of(named.clone().with_run(relayed.run), error))?;
+        let placeholders =
+            shaped.map_err(|error| CanonicalError::of(named.clone().with_run(relayed.run), error))?;
         let backend = BackendInfo {
             name: Some(relayed.backend.name.clone()),
             instance: Some(relayed.instance()),
@@ -187,7 +188,7 @@ impl CanonicalCall<'_> {
         let answer = CanonicalAnswer {
             backend,
             payload: relayed.answer.payload,
-            holes,
+            placeholders,
             adaptations,
             raw,
         };
@@ -215,16 +216,16 @@ async fn convert_output(
     gateway: &Gateway,
     payload: &mut ResponsePayload,
     form: Option<&str>,
-) -> Result<Holes, Error> {
+) -> Result<MediaPlaceholders, Error> {
     match payload {
         ResponsePayload::Embeddings(response) => {
             for one in &mut response.embeddings {
                 one.vector = embedding_vector::convert(&one.vector, form)?;
             }
-            Ok(Holes::default())
+            Ok(MediaPlaceholders::default())
         }
         ResponsePayload::Image(response) => in_form(gateway, response, form).await,
-        other => holed::cut(other.media_mut()),
+        other => insert_placeholders(other.media_mut()),
     }
 }
 
@@ -260,7 +261,7 @@ async fn fold(
     let answer = CanonicalAnswer {
         backend,
         payload: ResponsePayload::Chat(Box::new(response)),
-        holes: Holes::default(),
+        placeholders: MediaPlaceholders::default(),
         adaptations,
         raw,
     };

@@ -10,8 +10,8 @@ use wire::openai_images;
 use super::{UnaryCall, with_metadata, wrong_payload};
 use crate::endpoint::{Endpoint, any_of_type, object};
 use crate::inference::error::VendorError;
-use crate::inference::holed;
 use crate::inference::image_output::in_form;
+use crate::inference::streamed_json;
 use crate::inference::vendor::Vendor;
 
 const IMAGE: &[&str] = &["image", "image[]"];
@@ -102,8 +102,8 @@ async fn execute(asking: &UnaryCall, payload: ImageRequest) -> Result<Response, 
     if response.created.is_none() {
         response.created = Some(asking.gateway.engine().clock().now_ms() / 1_000);
     }
-    let holes = in_form(&asking.gateway, response, form.as_deref()).await?;
+    let placeholders = in_form(&asking.gateway, response, form.as_deref()).await?;
     let mut ledger = Ledger::new(Component::Adapter);
     let body = openai_images::encode_response(response, &mut ledger)?;
-    Ok(with_metadata(holed::json(&body, &holes), &relayed))
+    Ok(with_metadata(streamed_json::json(&body, &placeholders), &relayed))
 }

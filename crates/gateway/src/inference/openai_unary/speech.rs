@@ -2,16 +2,16 @@
 
 use axum::body::Body;
 use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::response::{IntoResponse, Response};
-use engine::media::bytes_of;
+use axum::response::Response;
 use ir::{Component, Dialect, Ledger, Payload, ResponsePayload};
 use serde_json::json;
+use spill::BodySegment;
 use wire::openai_speech::{self, AudioBytes};
 
 use super::{UnaryCall, with_metadata, wrong_payload};
 use crate::endpoint::Endpoint;
 use crate::inference::error::VendorError;
+use crate::inference::streamed_json;
 use crate::inference::vendor::Vendor;
 
 pub(super) fn operations() -> Vec<Endpoint> {
@@ -51,11 +51,10 @@ async fn synthesize(asking: UnaryCall, body: Body) -> Result<Response, VendorErr
     let (sound, mime) = openai_speech::encode_audio(speech, &mut ledger)?;
     let mime = HeaderValue::from_str(&mime);
     let mime = mime.unwrap_or_else(|_| HeaderValue::from_static("application/octet-stream"));
-    let (length, body) = match sound {
-        AudioBytes::Here(bytes) => (bytes.len() as u64, Body::from(bytes)),
-        AudioBytes::Held(held) => (held.size_bytes(), Body::from_stream(bytes_of(&held))),
+    let sound = match sound {
+        AudioBytes::Inline(bytes) => BodySegment::Bytes(bytes.into()),
+        AudioBytes::Handle(media) => BodySegment::Raw(media),
     };
-    let head = [(CONTENT_TYPE, mime), (CONTENT_LENGTH, HeaderValue::from(length))];
-    let response = (head, body).into_response();
+    let response = streamed_json::streamed(sound.into(), mime);
     Ok(with_metadata(response, &relayed))
 }

@@ -5,9 +5,9 @@ use ir::envelope::{ImageRequest, TranscriptionRequest};
 use ir::media::Base64;
 use ir::{Dialect, Error, ErrorKind, Map, Media, MediaSource, Payload, Phase};
 use serde_json::Value;
+use spill::BodySegment;
 use wire::{embeddings, openai_images, openai_speech, openai_transcriptions};
 
-use super::content::MediaContent;
 use super::multipart::{FilePart, MultipartBody};
 
 #[derive(Debug)]
@@ -129,7 +129,7 @@ fn transcription(
 }
 
 fn file(media: &Media, name: &str) -> Result<FilePart, Error> {
-    let content = MediaContent::of(media)?;
+    let content = content(media)?;
     let mime = media.mime_or_sniffed();
     let mime = mime.unwrap_or_else(|| String::from("application/octet-stream"));
     Ok(FilePart {
@@ -141,6 +141,24 @@ fn file(media: &Media, name: &str) -> Result<FilePart, Error> {
         mime,
         content,
     })
+}
+
+fn content(media: &Media) -> Result<BodySegment, Error> {
+    match &media.source {
+        MediaSource::Inline(data) => {
+            let bytes = data.decode();
+            let bytes = bytes.map_err(|_| Error::invalid_request("the media is not base64"))?;
+            Ok(BodySegment::Bytes(bytes.into()))
+        }
+        MediaSource::Handle(handle) => Ok(BodySegment::Raw(handle.clone())),
+        MediaSource::Stored(_)
+        | MediaSource::Remote(_)
+        | MediaSource::LocalFile(_)
+        | MediaSource::ProviderFile { .. } => {
+            let message = "the media has to be fetched before it can be sent";
+            Err(Error::invalid_request(message))
+        }
+    }
 }
 
 fn ending(mime: &str) -> Option<&'static str> {

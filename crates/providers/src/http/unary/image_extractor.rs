@@ -3,11 +3,11 @@
 
 use std::io::{self, Write};
 
-use engine::{Depot, Keeping, Shelf};
 use ir::envelope::ImageResponse;
-use ir::{Error, ErrorKind, MediaSource, Phase};
+use ir::{Error, MediaSource, Phase};
 use serde_json::Value;
-use wire::lift::{Lift, LiftError, Taker};
+use spill::{RunSpill, SpillStore, SpillWriter, random_secret};
+use wire::base64_extractor::{Base64Extractor, BytesSink, ExtractError};
 
 use crate::limits::{ANSWER_BYTES_MAX, EXTRACT_CHARS_MIN, LIFT_CHARS_MAX};
 
@@ -16,7 +16,7 @@ const KEY: &str = "b64_json";
 
 #[derive(Debug)]
 pub(super) struct ImageExtractor {
-    lift: Lift,
+    extractor: Base64Extractor,
     kept: SpillSink,
 }
 
@@ -30,25 +30,21 @@ pub(super) struct ExtractedImages {
 
 #[derive(Debug)]
 struct SpillSink {
-    shelf: Shelf,
-    open: Option<Keeping>,
+    run: RunSpill,
+    open: Option<SpillWriter>,
     done: Vec<MediaSource>,
 }
 
 impl ImageExtractor {
-    pub(super) fn new(depot: &Depot) -> Result<Self, Error> {
-        let mut secret = [0; 16];
-        getrandom::fill(&mut secret).map_err(|_| {
-            let message = "the random number generator of the system failed";
-            Error::new(ErrorKind::Internal, Phase::MidStream, message)
-        })?;
-        let chars = depot.threshold().div_ceil(3).saturating_mul(4);
+    pub(super) fn new(store: &SpillStore) -> Result<Self, Error> {
+        let secret = random_secret(Phase::MidStream)?;
+        let chars = store.threshold().div_ceil(3).saturating_mul(4);
         let chars_max = usize::try_from(chars).unwrap_or(usize::MAX);
         let chars_max = chars_max.clamp(EXTRACT_CHARS_MIN, LIFT_CHARS_MAX);
         Ok(Self {
-            lift: Lift::new(KEY, chars_max, u128::from_le_bytes(secret)),
+            extractor: Base64Extractor::new(KEY, chars_max, secret),
             kept: SpillSink {
-                shelf: depot.shelf(),
+                run: store.run_spill(),
                 open: None,
                 done: Vec::new(),
             },
@@ -56,18 +52,18 @@ impl ImageExtractor {
     }
 
     pub(super) fn finish(self) -> io::Result<ExtractedImages> {
-        let lifted = self.lift.finish().map_err(broken)?;
+        let extracted = self.extractor.finish().map_err(broken)?;
         Ok(ExtractedImages {
-            text: lifted.text,
-            pictures: lifted.stand_ins.into_iter().zip(self.kept.done).collect(),
+            text: extracted.text,
+            pictures: extracted.placeholders.into_iter().zip(self.kept.done).collect(),
         })
     }
 }
 
 impl Write for ImageExtractor {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.lift.push(bytes, &mut self.kept).map_err(broken)?;
-        if self.lift.text_bytes() > ANSWER_BYTES_MAX {
+        self.extractor.push(bytes, &mut self.kept).map_err(broken)?;
+        if self.extractor.text_bytes() > ANSWER_BYTES_MAX {
             let message = format!("it is larger than {ANSWER_BYTES_MAX} bytes without its images");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
@@ -79,9 +75,9 @@ impl Write for ImageExtractor {
     }
 }
 
-impl Taker for SpillSink {
+impl BytesSink for SpillSink {
     fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let open = self.open.get_or_insert_with(|| self.shelf.keep());
+        let open = self.open.get_or_insert_with(|| self.run.writer());
         open.write_all(bytes)
     }
 
@@ -93,10 +89,12 @@ impl Taker for SpillSink {
     }
 }
 
-fn broken(error: LiftError) -> io::Error {
+fn broken(error: ExtractError) -> io::Error {
     match error {
-        LiftError::Taker(error) => error,
-        LiftError::NotBase64 | LiftError::Truncated => io::Error::new(io::ErrorKind::InvalidData, error),
+        ExtractError::Sink(error) => error,
+        ExtractError::NotBase64 | ExtractError::Truncated => {
+            io::Error::new(io::ErrorKind::InvalidData, error)
+        }
     }
 }
 
@@ -119,12 +117,12 @@ impl ExtractedImages {
         Ok(())
     }
 
-    /// Replaces placeholders in the raw response by media ids; returns whether there were any.
+    /// Replaces placeholders in the raw response by the checksums of the images; returns whether there were any.
     pub(super) fn name(&self, raw: &mut Value) -> bool {
         match raw {
             Value::String(text) => match self.image_for(text) {
-                Some(MediaSource::Stored(ir::media::StoredRef::Handle(held))) => {
-                    *text = held.id().uri();
+                Some(MediaSource::Handle(media)) => {
+                    *text = format!("sha256:{}", media.checksum().value);
                     true
                 }
                 Some(MediaSource::Inline(data)) => {
@@ -140,7 +138,7 @@ impl ExtractedImages {
     }
 
     fn image_for(&self, text: &str) -> Option<&MediaSource> {
-        let found = self.pictures.iter().find(|(stand_in, _)| stand_in == text);
+        let found = self.pictures.iter().find(|(placeholder, _)| placeholder == text);
         found.map(|(_, source)| source)
     }
 }

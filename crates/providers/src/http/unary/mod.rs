@@ -3,7 +3,6 @@
 //! connection.
 
 mod call;
-mod content;
 mod image_extractor;
 mod multipart;
 mod response;
@@ -19,9 +18,9 @@ use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
 
 use self::call::{UnaryBody, encode};
-use super::outgoing::Outgoing;
 use super::patch::patch;
 use super::request::traced;
+use super::request_body::RequestBody;
 use super::{HttpInner, HttpOptions, models, transport_error, words};
 
 pub(super) async fn answer(instance: Arc<HttpInner>, request: Arc<Request>) -> Result<UnaryResponse, Error> {
@@ -61,9 +60,10 @@ async fn ask(instance: &HttpInner, request: &Request) -> Result<UnaryResponse, E
     let url = format!("{}{path}", options.base_url.trim_end_matches('/'));
     let mut headers = traced(instance.headers()?, request);
     let body = match draft.into_call()? {
-        UnaryBody::Json(body) => Outgoing::Whole(Bytes::from(body)),
-        UnaryBody::Form(form) => Outgoing::Form(form.into_body(&mut headers)),
+        UnaryBody::Json(body) => RequestBody::Bytes(Bytes::from(body)),
+        UnaryBody::Form(form) => RequestBody::Streamed(form.into_body(&mut headers)),
     };
+    body.set_length(&mut headers);
     let outgoing = instance.post(&url, headers, body);
     let head_timeout =
         head_timeout(&request.payload, instance).min(deadline.saturating_duration_since(Instant::now()));
@@ -82,7 +82,7 @@ async fn ask(instance: &HttpInner, request: &Request) -> Result<UnaryResponse, E
         deadline,
         total: options.timeouts.total,
         raw: request.wants_raw(),
-        depot: &options.depot,
+        store: &options.spill,
     };
     let mut answer = reading.read(reply, &request.payload).await?;
     if let Some(raw) = &mut answer.raw {

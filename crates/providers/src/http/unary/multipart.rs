@@ -1,18 +1,12 @@
 //! A form with files, as `multipart/form-data`. Content in memory is sent as is; media handles are read while
-//! sending, so that only one piece is in memory.
-
-use std::io;
+//! sending.
 
 use bytes::Bytes;
-use engine::media::bytes_of;
-use futures::stream::{self, BoxStream, StreamExt};
 use ir::Map;
-use reqwest::Body;
-use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-
-use super::content::MediaContent;
+use spill::{BodySegment, SegmentedBody};
 
 #[derive(Debug, Default)]
 pub(super) struct MultipartBody {
@@ -24,7 +18,7 @@ pub(super) struct MultipartBody {
 pub(super) struct FilePart {
     pub(super) name: String,
     pub(super) mime: String,
-    pub(super) content: MediaContent,
+    pub(super) content: BodySegment,
 }
 
 impl MultipartBody {
@@ -49,15 +43,12 @@ impl MultipartBody {
     }
 
     /// The body; sets the content type in `headers`.
-    pub(super) fn into_body(self, headers: &mut HeaderMap) -> Body {
+    pub(super) fn into_body(self, headers: &mut HeaderMap) -> SegmentedBody {
         let boundary = self.boundary();
-        let parts = self.into_parts(&boundary);
-        let length: u64 = parts.iter().map(MediaContent::length).sum();
         if let Ok(kind) = HeaderValue::from_str(&format!("multipart/form-data; boundary={boundary}")) {
             headers.insert(CONTENT_TYPE, kind);
         }
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
-        Body::wrap_stream(stream::iter(parts).flat_map(read))
+        self.into_segments(&boundary).into()
     }
 
     /// A boundary that does not occur in the fields, because it is their hash. In files it could occur only
@@ -70,8 +61,8 @@ impl MultipartBody {
         }
         for (field, file) in &self.files {
             hash.update(field.as_bytes());
-            hash.update(file.content.length().to_le_bytes());
-            if let MediaContent::Inline(bytes) = &file.content {
+            hash.update(file.content.size_bytes().to_le_bytes());
+            if let BodySegment::Bytes(bytes) = &file.content {
                 hash.update(bytes);
             }
         }
@@ -79,7 +70,7 @@ impl MultipartBody {
         format!("cogn-{}", digest.get(..40).unwrap_or_default())
     }
 
-    fn into_parts(self, boundary: &str) -> Vec<MediaContent> {
+    fn into_segments(self, boundary: &str) -> Vec<BodySegment> {
         let mut parts = Vec::new();
         let mut head = String::new();
         for (key, value) in &self.fields {
@@ -94,12 +85,12 @@ impl MultipartBody {
                 "--{boundary}\r\ncontent-disposition: form-data; name=\"{field}\"; filename=\"{name}\"\r\n\
                  content-type: {mime}\r\n\r\n"
             ));
-            parts.push(MediaContent::Inline(Bytes::from(std::mem::take(&mut head))));
+            parts.push(BodySegment::Bytes(Bytes::from(std::mem::take(&mut head))));
             parts.push(file.content);
             head.push_str("\r\n");
         }
         head.push_str(&format!("--{boundary}--\r\n"));
-        parts.push(MediaContent::Inline(Bytes::from(head)));
+        parts.push(BodySegment::Bytes(Bytes::from(head)));
         parts
     }
 }
@@ -122,39 +113,26 @@ fn text(value: &Value) -> String {
     }
 }
 
-fn read(part: MediaContent) -> BoxStream<'static, io::Result<Bytes>> {
-    match part {
-        MediaContent::Inline(bytes) => stream::iter([Ok(bytes)]).boxed(),
-        MediaContent::Handle(held) => bytes_of(&held).boxed(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use bytes::Bytes;
-    use engine::limits::MEDIA_CHUNK_BYTES;
-    use futures::StreamExt;
-    use ir::media::{MediaHandle, MediaId};
+    use futures::TryStreamExt;
+    use ir::media::MediaHandle;
     use serde_json::json;
+    use spill::limits::CHUNK_BYTES;
+    use spill::{BodySegment, SegmentedBody};
 
-    use super::{FilePart, MediaContent, MultipartBody, read};
+    use super::{FilePart, MultipartBody};
 
     async fn written(form: MultipartBody) -> (u64, String) {
-        let parts = form.into_parts("b");
-        let length = parts.iter().map(MediaContent::length).sum();
-        let mut all = Vec::new();
-        for part in parts {
-            let mut pieces = read(part);
-            while let Some(piece) = pieces.next().await {
-                all.extend_from_slice(&piece.unwrap());
-            }
-        }
-        (length, String::from_utf8(all).unwrap())
+        let body = SegmentedBody::from(form.into_segments("b"));
+        let length = body.size_bytes();
+        let chunks: Vec<Bytes> = body.into_stream().try_collect().await.unwrap();
+        (length, String::from_utf8(chunks.concat()).unwrap())
     }
 
-    fn file(content: MediaContent) -> FilePart {
+    fn file(content: BodySegment) -> FilePart {
         FilePart {
             name: String::from("a\"\r\nx.wav"),
             mime: String::from("audio/wav"),
@@ -166,7 +144,7 @@ mod tests {
     async fn encodes_fields_and_files_as_multipart() {
         let fields = json!({"model": "m", "n": 2, "list": ["a", "b"], "none": null});
         let mut form = MultipartBody::of(fields.as_object().unwrap().clone());
-        form.file("file", file(MediaContent::Inline(Bytes::from_static(b"RIFF"))));
+        form.file("file", file(BodySegment::Bytes(Bytes::from_static(b"RIFF"))));
         let (length, text) = written(form).await;
         assert_eq!(length, text.len() as u64);
         let part = |name: &str, value: &str| {
@@ -187,10 +165,10 @@ mod tests {
 
     #[tokio::test]
     async fn media_handle_is_sent_with_announced_length() {
-        let bytes = "x".repeat(3 * MEDIA_CHUNK_BYTES + 7);
-        let held = MediaHandle::new(MediaId::new(1), Arc::new(bytes.clone().into_bytes())).unwrap();
+        let bytes = "x".repeat(3 * CHUNK_BYTES + 7);
+        let held = MediaHandle::from_bytes(bytes.clone().into_bytes()).unwrap();
         let mut form = MultipartBody::default();
-        form.file("file", file(MediaContent::Handle(held)));
+        form.file("file", file(BodySegment::Raw(held)));
         let (announced, text) = written(form).await;
         assert_eq!(announced, text.len() as u64);
         assert!(text.contains(&bytes));

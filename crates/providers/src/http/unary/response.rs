@@ -4,13 +4,13 @@
 use std::io::Write;
 use std::time::Duration;
 
-use engine::Depot;
 use engine::port::UnaryResponse;
 use ir::adaptation::{Action, Component, Ledger};
 use ir::envelope::{EmbeddingsRequest, EmbeddingsResponse};
 use ir::{Dialect, Error, ErrorKind, Payload, Phase, ResponsePayload, Usage};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use serde_json::Value;
+use spill::SpillStore;
 use tokio::time::Instant;
 use wire::{embeddings, error_body, openai_images, openai_speech, openai_transcriptions};
 
@@ -28,7 +28,7 @@ pub(super) struct UnaryReader<'a> {
     pub(super) total: Duration,
     /// Whether the raw response is preserved.
     pub(super) raw: bool,
-    pub(super) depot: &'a Depot,
+    pub(super) store: &'a SpillStore,
 }
 
 impl UnaryReader<'_> {
@@ -45,7 +45,7 @@ impl UnaryReader<'_> {
             if !kind.starts_with("audio/") && kind != "application/octet-stream" {
                 return Err(transport_error::unexpected_content_type(&named));
             }
-            let sound = self.pour(reply, self.depot.shelf().keep()).await?;
+            let sound = self.pour(reply, self.store.run_spill().writer()).await?;
             if sound.size_bytes() == 0 {
                 return Err(Error::invalid_response(Phase::MidStream, "the audio is empty"));
             }
@@ -67,7 +67,7 @@ impl UnaryReader<'_> {
     }
 
     async fn drawn(&self, reply: HttpResponse) -> Result<UnaryResponse, Error> {
-        let pictures = self.pour(reply, ImageExtractor::new(self.depot)?).await?;
+        let pictures = self.pour(reply, ImageExtractor::new(self.store)?).await?;
         let drawn = pictures.finish().map_err(|error| unkept(&error))?;
         let value = parse(&drawn.text)?;
         let mut raw = self.raw.then(|| value.clone());
