@@ -26,7 +26,7 @@ use crate::framing::Framing;
 use crate::limits;
 use crate::state::Gateway;
 use crate::stream_limit::{ClientStreams, StreamPermit};
-use crate::streaming;
+use crate::streaming::{self, OpenStream};
 use crate::trace;
 
 pub(super) struct ChatCall {
@@ -72,12 +72,12 @@ impl ChatCall {
             ValidateMode::Off => None,
             ValidateMode::Check | ValidateMode::Repair => SchemaCheck::of(&self.chat)?,
         };
-        let mut seat = self.acquire_stream(gateway)?;
+        let mut permit = self.acquire_stream(gateway)?;
         if let Some(check) = check {
             return self.answer_checked(gateway, &check, manner).boxed().await;
         }
-        if let (true, Some(seat)) = (self.resumable, seat.take()) {
-            return self.answer_resumable(gateway, seat, manner).boxed().await;
+        if let (true, Some(permit)) = (self.resumable, permit.take()) {
+            return self.answer_resumable(gateway, permit, manner).boxed().await;
         }
         let chat = std::mem::take(&mut self.chat);
         let verbatim = RawRequest {
@@ -88,18 +88,15 @@ impl ChatCall {
         let relayed = self.relay(gateway, chat, Some(verbatim)).await?;
         let (run, manner) = (relayed.run, manner(relayed.run));
         let response = match self.streams {
-            true => stream::response(gateway, relayed, manner, seat),
+            true => stream::response(relayed, manner, OpenStream::new(gateway, permit)),
             false => unary::response(relayed, manner).await?,
         };
         Ok(trace::write_run_header(response, self.trace, run))
     }
 
     fn acquire_stream(&self, gateway: &Gateway) -> Result<Option<StreamPermit>, VendorError> {
-        let max = gateway.settings().streams_per_client_max;
-        let seat = self
-            .streams
-            .then(|| gateway.stream_limiter.acquire(&self.client, max));
-        Ok(seat.transpose()?)
+        let permit = self.streams.then(|| gateway.stream_permit(&self.client));
+        Ok(permit.transpose()?)
     }
 
     /// The relay request, with the admission of its caller.
@@ -138,7 +135,7 @@ impl ChatCall {
     async fn answer_resumable(
         mut self,
         gateway: &Gateway,
-        seat: StreamPermit,
+        permit: StreamPermit,
         manner: impl FnOnce(RunId) -> ResponseMeta + Send,
     ) -> Result<Response, VendorError> {
         // The response format, including the id, is encoded before the run starts; so the run id is created
@@ -154,13 +151,14 @@ impl ChatCall {
             .engine()
             .relay_resumable(tenant, call, admission, Box::new(frames));
         let begun = begun.await.map_err(|failure| VendorError::from_relay(*failure))?;
+        let open = OpenStream::new(gateway, Some(permit));
         let receipt = CallMetadata {
             run: begun.run,
             backend: Some(begun.backend.name),
             attempts: Some(begun.attempts),
             cost_usd: None,
         };
-        let response = resumable::response(gateway, begun.frames, self.dialect, seat, &receipt);
+        let response = resumable::response(begun.frames, self.dialect, open, &receipt);
         Ok(trace::write_run_header(response, self.trace, begun.run))
     }
 

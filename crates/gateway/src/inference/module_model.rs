@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::call_metadata::CallMetadata;
 use super::error::VendorError;
 use super::module_input::input_of;
-use super::module_stream::Telling;
+use super::module_stream::ModuleText;
 use super::response_encoder::ResponseMeta;
 use super::unary;
 use crate::call::Call;
@@ -56,10 +56,9 @@ impl ModuleChat {
     ) -> Result<StartedModuleRun, ApiError> {
         let input = input_of(&self.module, &self.chat)?;
         // A run that streams acquires its own permit.
-        let max = gateway.settings().streams_per_client_max;
         let needs_permit = self.streams && !incremental;
         let seat = needs_permit
-            .then(|| gateway.stream_limiter.acquire(&self.client, max))
+            .then(|| gateway.stream_permit(&self.client))
             .transpose()?;
         let trace = trace::of(headers);
         let repeat = IdempotencyHeaders::from_headers(headers)?;
@@ -118,8 +117,8 @@ impl ModuleChat {
         let manner = manner(run);
         let response = match streams {
             true => {
-                let telling = Telling::new(begun.subscription, manner);
-                telling.response(gateway, begun.seat).await
+                let text = ModuleText::new(begun.subscription, manner);
+                text.response(gateway, begun.seat).await
             }
             false => respond(&envelope_of(begun.subscription.terminal_event().await), manner),
         };

@@ -17,7 +17,8 @@ use crate::request::{ExecuteBody, RecoveryRequest};
 use crate::response::{self, ApiError};
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
-use crate::streaming;
+use crate::run_stream;
+use crate::streaming::OpenStream;
 use crate::trace;
 
 /// Error codes of a run, before and after its start.
@@ -135,7 +136,8 @@ pub(super) async fn answer(
     let (downgrade, replayed) = (begun.downgrade, begun.replayed);
     let mut response = match begun.mode {
         RunMode::Stream => {
-            streaming::response(gateway, begun.subscription, framing, begun.heartbeat, begun.seat).await
+            let open = OpenStream::new(gateway, begun.seat);
+            run_stream::response(begun.subscription, framing, begun.heartbeat, open)
         }
         RunMode::Sync => {
             let run = begun.subscription.run();
