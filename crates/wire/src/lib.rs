@@ -17,7 +17,6 @@ pub mod framing;
 pub mod gemini;
 mod gemini_embeddings;
 pub mod holes;
-pub mod json_field_ranges;
 pub mod lift;
 pub mod limits;
 mod losses;

@@ -80,12 +80,9 @@ impl ChatCall {
             return self.answer_resumable(gateway, permit, manner).boxed().await;
         }
         let chat = std::mem::take(&mut self.chat);
-        let verbatim = RawRequest {
-            dialect: self.dialect,
-            body: std::mem::take(&mut self.bytes),
-            headers: std::mem::take(&mut self.headers),
-        };
-        let relayed = self.relay(gateway, chat, Some(verbatim)).await?;
+        let (body, headers) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.headers));
+        let verbatim = RawRequest::new(self.dialect, body, headers);
+        let relayed = self.relay(gateway, chat, verbatim).await?;
         let (run, manner) = (relayed.run, manner(relayed.run));
         let response = match self.streams {
             true => stream::response(relayed, manner, OpenStream::new(gateway, permit)),
