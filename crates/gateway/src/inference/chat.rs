@@ -3,7 +3,6 @@
 
 use axum::extract::Request;
 use axum::response::Response;
-use futures::FutureExt;
 use ir::{Dialect, Map};
 use serde_json::{Value, json};
 use tenancy::Scope;
@@ -32,7 +31,7 @@ pub(super) async fn chat(
     let client = ClientStreams::of(&parts.extensions)?;
     client.caller.require(Scope::Execute)?;
     if let Some(place) = Place::of(headers)? {
-        return place.resume(dialect, gateway, &client).boxed().await;
+        return place.resume(dialect, gateway, &client).await;
     }
     let bytes = read_bytes(body, gateway.settings().body_read).await?;
     let mut letter = VendorRequest::parse(dialect, bytes, headers)?;
@@ -65,8 +64,7 @@ pub(super) async fn chat(
                 chat,
                 streams,
             };
-            // Boxed: large future, seldom needed.
-            call.answer(gateway, headers, manner).boxed().await
+            call.answer(gateway, headers, manner).await
         }
         Target::Model { name, backend } => {
             letter.rename(&name);

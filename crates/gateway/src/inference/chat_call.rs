@@ -8,7 +8,6 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use engine::port::RawRequest;
 use engine::{Admission, RelayRequest, RelayResponse};
-use futures::FutureExt;
 use ir::fold::unfold;
 use ir::{ChatRequest, ChatResponse, Dialect, Request, RunId, TraceContext, Usage};
 use serde_json::{Value, json};
@@ -74,10 +73,10 @@ impl ChatCall {
         };
         let mut permit = self.acquire_stream(gateway)?;
         if let Some(check) = check {
-            return self.answer_checked(gateway, &check, manner).boxed().await;
+            return self.answer_checked(gateway, &check, manner).await;
         }
         if let (true, Some(permit)) = (self.resumable, permit.take()) {
-            return self.answer_resumable(gateway, permit, manner).boxed().await;
+            return self.answer_resumable(gateway, permit, manner).await;
         }
         let chat = std::mem::take(&mut self.chat);
         let (body, headers) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.headers));
