@@ -11,6 +11,7 @@ use module::envelope::ErrorBody;
 use module::{Code, Module};
 use tenancy::Scope;
 
+use crate::framing::Framing;
 use crate::idempotency::IdempotencyHeaders;
 use crate::limit::Acquire;
 use crate::negotiate::{Downgrade, ModeSignals, Negotiated};
@@ -36,6 +37,7 @@ pub(crate) struct Begun {
     pub(crate) subscription: Subscription,
     pub(crate) mode: RunMode,
     pub(crate) downgrade: Option<Downgrade>,
+    pub(crate) framing: Framing,
     pub(crate) heartbeat: Duration,
     /// A stream permit, held until the response is dropped.
     pub(crate) seat: Option<StreamPermit>,
@@ -174,6 +176,7 @@ impl Call {
             subscription,
             mode: negotiated.mode,
             downgrade: negotiated.warning,
+            framing: self.signals.framing,
             heartbeat: heartbeat(&self.module),
             seat,
             replayed: false,

@@ -14,9 +14,10 @@ use serde_json::Value;
 
 use super::envelope::{CanonicalError, ResponseContext, module_response};
 use super::stream::{announce, write};
+use crate::call::Begun;
 use crate::framing::Framing;
 use crate::headers::RUN_HEADER;
-use crate::inference::module_model::{ModuleChat, StartedModuleRun, envelope_of, error_of, outcome_of};
+use crate::inference::module_model::{ModuleChat, envelope_of, error_of, outcome_of};
 use crate::limits;
 use crate::state::Gateway;
 use crate::streaming::{self, FrameSource, OpenStream, Preceded};
@@ -32,7 +33,7 @@ pub(super) async fn answer(
 ) -> Result<Response, CanonicalError> {
     let begun = call.begin(gateway, headers, false).await;
     let begun = begun.map_err(|refusal| CanonicalError::refused(named.clone(), refusal))?;
-    let (run, trace) = (begun.run, begun.trace);
+    let run = begun.subscription.run();
     let response = match framing {
         None => {
             let envelope = envelope_of(begun.subscription.terminal_event().await);
@@ -52,14 +53,14 @@ pub(super) async fn answer(
             response
         }
     };
-    Ok(trace::write_run_header(response, trace, run))
+    Ok(trace::write_run_header(response, trace::of(headers), run))
 }
 
 /// Heartbeats, then all content. A run that fails within the first heartbeat interval determines the status;
 /// later failures are events of the stream.
 async fn stream(
     gateway: &Gateway,
-    begun: StartedModuleRun,
+    begun: Begun,
     framing: Framing,
     changes: Vec<Adaptation>,
 ) -> Result<Response, Value> {
