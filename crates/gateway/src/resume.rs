@@ -35,8 +35,14 @@ impl ResumeError {
     }
 }
 
-impl<E: Into<ApiError>> From<E> for ResumeError {
-    fn from(error: E) -> Self {
+impl From<ApiError> for ResumeError {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<engine::Error> for ResumeError {
+    fn from(error: engine::Error) -> Self {
         Self::Refused(error.into())
     }
 }

@@ -170,7 +170,8 @@ impl Gateway {
 
     /// A permit for one more stream of this client.
     pub(crate) fn stream_permit(&self, client: &ClientStreams) -> Result<StreamPermit, ApiError> {
-        self.stream_limiter.acquire(client, self.settings().streams_per_client_max)
+        self.stream_limiter
+            .acquire(client, self.settings().streams_per_client_max)
     }
 
     pub fn engine(&self) -> &Engine {

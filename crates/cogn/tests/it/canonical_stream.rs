@@ -27,8 +27,12 @@ async fn ask(server: &Server, accept: Option<&str>, body: &Value) -> reqwest::Re
 
 async fn metric(server: &Server, name: &str) -> usize {
     let text = server.get("/metrics").send().await.unwrap().text().await.unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name} in:\n{text}")).parse().unwrap()
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in:\n{text}"))
+        .parse()
+        .unwrap()
 }
 
 fn serve(stage: &Stage, delay_ms: u64) -> Server {
@@ -62,15 +66,27 @@ async fn accept_is_read_with_its_weights() {
         (None, true, SSE),
         (Some("application/json, text/event-stream;q=0"), false, JSON),
         (Some("application/json, text/event-stream;q=0"), true, JSON),
-        (Some("text/event-stream;q=0.1, application/json;q=0.9"), false, JSON),
-        (Some("text/event-stream;q=0.1, application/x-ndjson"), false, LINES),
+        (
+            Some("text/event-stream;q=0.1, application/json;q=0.9"),
+            false,
+            JSON,
+        ),
+        (
+            Some("text/event-stream;q=0.1, application/x-ndjson"),
+            false,
+            LINES,
+        ),
         (Some("application/x-ndjson, text/event-stream;q=0"), true, LINES),
         (Some("*/*"), true, SSE),
         // Clients of other APIs name JSON in every request.
         (Some("application/json"), true, SSE),
     ] {
         let response = ask(&server, accept, &chat("m", streams)).await;
-        assert_eq!(response.headers()["content-type"], expected, "{accept:?} {streams}");
+        assert_eq!(
+            response.headers()["content-type"],
+            expected,
+            "{accept:?} {streams}"
+        );
     }
     // The same header on the endpoint of a module.
     let stage = Stage::new();

@@ -16,9 +16,9 @@ use crate::idempotency::{IdempotencyHeaders, REPLAYED_HEADER};
 use crate::negotiate::{ModeSignals, RequestedMode, parse_mode};
 use crate::request::{ExecuteBody, RecoveryRequest};
 use crate::response::{self, ApiError};
+use crate::run_stream;
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
-use crate::run_stream;
 use crate::streaming::OpenStream;
 use crate::trace;
 

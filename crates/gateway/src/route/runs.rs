@@ -244,6 +244,36 @@ async fn ticket(
     PathName(session_id): PathName,
 ) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
+    let row = find(&gateway, &caller, &session_id).await?;
+    if row.module.is_empty() {
+        return Err(relayed_call(&session_id));
+    }
+    let now_ms = gateway.engine().clock().now_ms();
+    let issued = gateway
+        .tickets
+        .issue(&caller, TicketScope::Events(row.id), now_ms)?;
+    let data = json!({
+        "url": format!("/v1/runs/{}/events?token={}", row.id, issued.token),
+        "token": issued.token,
+        "expires_at_ms": issued.expires_at_ms,
+    });
+    Ok(response::resource("the ticket is valid once", data))
+}
+
+#[derive(Debug, Deserialize)]
+struct EventsQuery {
+    last_event_id: Option<String>,
+}
+
+async fn events(
+    gateway: Gateway,
+    PathName(session_id): PathName,
+    Query(query): Query<EventsQuery>,
+    headers: HeaderMap,
+    extensions: Extensions,
+) -> Result<Response, ApiError> {
+    let client = ClientStreams::of(&extensions)?;
+    client.caller.require(Scope::Read)?;
     let from = match last_event_id(&headers, query.last_event_id.as_deref())? {
         None => ReadFrom::Start,
         Some(seq) => ReadFrom::AfterChunk(ResumePoint {
@@ -262,7 +292,12 @@ async fn ticket(
     let heartbeat = module.map_or(limits::HEARTBEAT, |module| call::heartbeat(module));
     let framing = ModeSignals::from_headers(&headers)?.framing;
     let open = OpenStream::new(&gateway, resumed.permit);
-    Ok(run_stream::response(resumed.subscription, framing, heartbeat, open))
+    Ok(run_stream::response(
+        resumed.subscription,
+        framing,
+        heartbeat,
+        open,
+    ))
 }
 
 /// A browser that reconnects sends the header together with the original URL; the header is newer.

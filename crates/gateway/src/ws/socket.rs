@@ -227,12 +227,8 @@ impl Socket {
         out: &mpsc::Sender<Message>,
     ) -> Result<(), ApiError> {
         self.admit(id)?;
-        let gone = || {
-            refuse(
-                Code::E4013,
-                &format!("there is no session {session_id} to resume"),
-            )
-        };
+        let message = format!("there is no session {session_id} to resume");
+        let gone = || refuse(Code::E4013, &message);
         let run: RunId = session_id.parse().map_err(|_| gone())?;
         self.client.caller.require(Scope::Execute)?;
         let resumed = resume::open(&self.gateway, &self.client, run, None, from, RunMode::Stream).await;

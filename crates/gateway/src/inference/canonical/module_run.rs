@@ -72,7 +72,9 @@ async fn stream(
     };
     let first = match tokio::time::timeout(limits::HEARTBEAT, rest.envelope()).await {
         Ok(Some(envelope)) if envelope["ok"] != true => return Err(envelope),
-        Ok(envelope) => envelope.map(|envelope| rest.encode(&envelope)).unwrap_or_default(),
+        Ok(envelope) => envelope
+            .map(|envelope| rest.encode(&envelope))
+            .unwrap_or_default(),
         Err(_) => Bytes::from_static(framing.heartbeat()),
     };
     let source = Preceded { first, rest };
