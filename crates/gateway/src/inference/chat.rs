@@ -3,6 +3,7 @@
 
 use axum::extract::Request;
 use axum::response::Response;
+use engine::port::RawRequest;
 use ir::{Dialect, Map};
 use serde_json::{Value, json};
 use tenancy::Scope;
@@ -73,13 +74,12 @@ pub(super) async fn chat(
                 client,
                 dialect,
                 chat,
-                bytes,
+                verbatim: RawRequest::new(dialect, bytes, headers_of(dialect, headers)),
                 backend,
                 wish,
                 streams,
                 resumable: IdempotencyHeaders::from_headers(headers)?.resumable(),
                 trace: trace::of(headers),
-                headers: headers_of(dialect, headers),
             };
             question.answer(gateway, manner).await
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use engine::port::RawRequest;
@@ -32,8 +32,8 @@ pub(super) struct ChatCall {
     pub(super) client: ClientStreams,
     pub(super) dialect: Dialect,
     pub(super) chat: ChatRequest,
-    /// The request as sent by the client.
-    pub(super) bytes: Bytes,
+    /// The request as sent by the client, if it can be forwarded.
+    pub(super) verbatim: Option<RawRequest>,
     /// The only back-end that may be called.
     pub(super) backend: Option<String>,
     pub(super) wish: RequestExtensions,
@@ -41,8 +41,6 @@ pub(super) struct ChatCall {
     /// The stream can be resumed.
     pub(super) resumable: bool,
     pub(super) trace: Option<TraceContext>,
-    /// Headers of the client that are forwarded to back-ends of its dialect.
-    pub(super) headers: Vec<(&'static str, String)>,
 }
 
 /// The headers that select a version of a vendor API. None of them is a secret.
@@ -52,6 +50,7 @@ const OF_DIALECT: [(Dialect, &str); 3] = [
     (Dialect::OpenaiResponses, "openai-beta"),
 ];
 
+/// The headers of a client that are forwarded to back-ends of its dialect.
 pub(super) fn headers_of(dialect: Dialect, headers: &HeaderMap) -> Vec<(&'static str, String)> {
     let known = OF_DIALECT.into_iter().filter(|(own, _)| *own == dialect);
     let value_of = |(_, name): (Dialect, &'static str)| {
@@ -71,7 +70,8 @@ impl ChatCall {
             ValidateMode::Off => None,
             ValidateMode::Check | ValidateMode::Repair => SchemaCheck::of(&self.chat)?,
         };
-        let mut permit = self.acquire_stream(gateway)?;
+        let permit = self.streams.then(|| gateway.stream_permit(&self.client));
+        let mut permit = permit.transpose()?;
         if let Some(check) = check {
             return self.answer_checked(gateway, &check, manner).await;
         }
@@ -79,8 +79,7 @@ impl ChatCall {
             return self.answer_resumable(gateway, permit, manner).await;
         }
         let chat = std::mem::take(&mut self.chat);
-        let (body, headers) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.headers));
-        let verbatim = RawRequest::new(self.dialect, body, headers);
+        let verbatim = self.verbatim.take();
         let relayed = self.relay(gateway, chat, verbatim).await?;
         let (run, manner) = (relayed.run, manner(relayed.run));
         let response = match self.streams {
@@ -88,11 +87,6 @@ impl ChatCall {
             false => unary::response(relayed, manner).await?,
         };
         Ok(trace::write_run_header(response, self.trace, run))
-    }
-
-    fn acquire_stream(&self, gateway: &Gateway) -> Result<Option<StreamPermit>, VendorError> {
-        let permit = self.streams.then(|| gateway.stream_permit(&self.client));
-        Ok(permit.transpose()?)
     }
 
     /// The relay request, with the admission of its caller.
