@@ -11,11 +11,13 @@ use module::envelope::ErrorBody;
 use module::{Code, Module};
 use tenancy::Scope;
 
+use crate::framing::Framing;
 use crate::idempotency::IdempotencyHeaders;
 use crate::limit::Acquire;
 use crate::negotiate::{Downgrade, ModeSignals, Negotiated};
 use crate::request::{ExecuteBody, RecoveryRequest};
 use crate::response::ApiError;
+use crate::resume::{self, ResumeError};
 use crate::state::Gateway;
 use crate::stream_limit::{ClientStreams, StreamPermit};
 
@@ -35,6 +37,7 @@ pub(crate) struct Begun {
     pub(crate) subscription: Subscription,
     pub(crate) mode: RunMode,
     pub(crate) downgrade: Option<Downgrade>,
+    pub(crate) framing: Framing,
     pub(crate) heartbeat: Duration,
     /// A stream permit, held until the response is dropped.
     pub(crate) seat: Option<StreamPermit>,
@@ -61,14 +64,10 @@ impl Call {
         let negotiated = self
             .signals
             .negotiate(self.module.manifest.response.mode, strict)?;
-        let seat = match negotiated.mode {
-            RunMode::Stream => Some(self.sit(gateway)?),
-            RunMode::Sync => None,
-        };
         let mut warnings: Vec<Warning> = negotiated.warning.map(Downgrade::warning).into_iter().collect();
         if let Some(recovery) = self.body.recovery.take() {
-            match self.resume(gateway, &recovery, strict).await? {
-                Some(subscription) => return Ok(self.begun(subscription, &negotiated, seat)),
+            match self.resume(gateway, &recovery, &negotiated, strict).await? {
+                Some(begun) => return Ok(begun),
                 None if strict => {
                     let message = format!("there is no session {} to resume", recovery.session_id);
                     return Err(ApiError::new(ErrorBody::new(Code::E4013, message)));
@@ -79,6 +78,10 @@ impl Call {
                 }
             }
         }
+        let seat = match negotiated.mode {
+            RunMode::Stream => Some(gateway.stream_permit(&self.client)?),
+            RunMode::Sync => None,
+        };
         let repeatable = self.repeat.key_for(&self.module, &self.body, negotiated.mode);
         let tenant = &caller.tenant;
         if let Some(repeatable) = &repeatable {
@@ -143,28 +146,24 @@ impl Call {
         }
     }
 
-    fn sit(&self, gateway: &Gateway) -> Result<StreamPermit, ApiError> {
-        let max = gateway.settings().streams_per_client_max;
-        gateway.stream_limiter.acquire(&self.client, max)
-    }
-
     /// Subscribes behind the last received chunk, if the run exists and is of this module.
     async fn resume(
         &self,
         gateway: &Gateway,
         recovery: &RecoveryRequest,
+        negotiated: &Negotiated,
         strict: bool,
-    ) -> Result<Option<Subscription>, ApiError> {
-        let tenant = &self.client.caller.tenant;
+    ) -> Result<Option<Begun>, ApiError> {
         let Some(run) = recovery.run() else {
             return Ok(None);
         };
-        match gateway.engine().find(tenant, run).await? {
-            Some(row) if row.module == self.module.name() => {}
-            _ => return Ok(None),
-        }
         let from = ReadFrom::AfterChunk(recovery.resume_point(strict));
-        Ok(Some(gateway.engine().subscribe(tenant, run, from).await?))
+        let module = Some(self.module.name());
+        match resume::open(gateway, &self.client, run, module, from, negotiated.mode).await {
+            Ok(resumed) => Ok(Some(self.begun(resumed.subscription, negotiated, resumed.permit))),
+            Err(ResumeError::Unknown | ResumeError::OtherKind) => Ok(None),
+            Err(ResumeError::Refused(error)) => Err(error),
+        }
     }
 
     fn begun(
@@ -177,6 +176,7 @@ impl Call {
             subscription,
             mode: negotiated.mode,
             downgrade: negotiated.warning,
+            framing: self.signals.framing,
             heartbeat: heartbeat(&self.module),
             seat,
             replayed: false,

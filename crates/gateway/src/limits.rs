@@ -12,8 +12,6 @@ pub const FORMS_MAX: usize = 128;
 pub const FORM_FIELDS_MAX: usize = 64;
 /// Longest multipart field that is not a file.
 pub const FORM_TEXT_BYTES_MAX: usize = 1024 * 1024;
-/// How long the response headers of a stream wait for its first events.
-pub const FIRST_EVENT_WAIT: Duration = Duration::from_millis(10);
 /// Default interval between heartbeats of a stream.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Default time for runs to end after the server was asked to stop.

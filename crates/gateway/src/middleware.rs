@@ -9,7 +9,6 @@ use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use futures::FutureExt;
 use tower::{Layer, ServiceExt, service_fn};
 use tower_http::cors::CorsLayer;
 
@@ -51,8 +50,7 @@ pub(crate) async fn handle(
             let (gateway, next) = (gateway.clone(), next.clone());
             async move { Ok::<_, Infallible>(answer(&gateway, request, next).await) }
         });
-        // Boxed: large future.
-        let Ok(response) = cors.layer(inside).oneshot(request).boxed().await;
+        let Ok(response) = cors.layer(inside).oneshot(request).await;
         response
     };
     timer.end(&gateway.metrics, &response);

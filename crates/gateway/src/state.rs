@@ -23,7 +23,7 @@ use crate::metrics::Metrics;
 use crate::response::ApiError;
 use crate::route::Description;
 use crate::settings::Settings;
-use crate::stream_limit::StreamLimiter;
+use crate::stream_limit::{ClientStreams, StreamLimiter, StreamPermit};
 
 /// A handle with one configuration; the state of the server is shared by all handles. What outlives a request
 /// gets the latest configuration from [`Gateway::current`].
@@ -166,6 +166,12 @@ impl Gateway {
     pub(crate) fn of(extensions: &Extensions) -> Result<Self, ApiError> {
         let gateway = extensions.get::<Self>().cloned();
         gateway.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4000, "the request has no configuration")))
+    }
+
+    /// A permit for one more stream of this client.
+    pub(crate) fn stream_permit(&self, client: &ClientStreams) -> Result<StreamPermit, ApiError> {
+        self.stream_limiter
+            .acquire(client, self.settings().streams_per_client_max)
     }
 
     pub fn engine(&self) -> &Engine {

@@ -1,5 +1,5 @@
-//! A subscription as a response body: framed events, with heartbeats in between. When the client disconnects,
-//! the body and with it the subscription are dropped; the run is not affected otherwise.
+//! Response bodies that stream. A source yields the bytes of its format; the body sends heartbeats while the
+//! source waits and counts what is sent. When the client disconnects, the body and its source are dropped.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,44 +9,47 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use engine::Subscription;
-use engine::port::{EncodedEvent, EventKind};
 use futures::stream;
-use module::envelope::Envelope;
-use module::stream::Chunk;
 
 use crate::framing::Framing;
-use crate::headers::SESSION_HEADER;
-use crate::limits;
 use crate::metrics::Metrics;
 use crate::state::Gateway;
 use crate::stream_limit::StreamPermit;
 
-struct EventBody {
-    subscription: Subscription,
-    framing: Framing,
-    heartbeat: Duration,
-    /// Events received before the headers were sent.
-    first: Option<Heard>,
-    ended: bool,
-    open: OpenStream,
+/// Where the bytes of a stream come from.
+pub(crate) trait FrameSource: Send + 'static {
+    /// The next bytes, not empty; `None` at the end. Every heartbeat drops the future and calls again, so
+    /// nothing may be lost while it waits.
+    fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
 
-/// The next events of a subscription; `None` at its end.
-type Heard = Result<Option<Vec<EncodedEvent>>, engine::Error>;
+/// Bytes that are ready when the response starts, before those of a source.
+pub(crate) struct Preceded<S> {
+    pub(crate) first: Bytes,
+    pub(crate) rest: S,
+}
 
-/// Counts an open stream in the metrics and holds its permit.
+impl<S: FrameSource> FrameSource for Preceded<S> {
+    async fn next(&mut self) -> Option<Bytes> {
+        match std::mem::take(&mut self.first) {
+            first if first.is_empty() => self.rest.next().await,
+            first => Some(first),
+        }
+    }
+}
+
+/// An open stream: counted in the metrics, with its permit.
 pub(crate) struct OpenStream {
     metrics: Arc<Metrics>,
-    _seat: Option<StreamPermit>,
+    _permit: Option<StreamPermit>,
 }
 
 impl OpenStream {
-    pub(crate) fn new(gateway: &Gateway, seat: Option<StreamPermit>) -> Self {
+    pub(crate) fn new(gateway: &Gateway, permit: Option<StreamPermit>) -> Self {
         gateway.metrics.streams.inc();
         Self {
             metrics: gateway.metrics.clone(),
-            _seat: seat,
+            _permit: permit,
         }
     }
 
@@ -63,29 +66,22 @@ impl Drop for OpenStream {
     }
 }
 
-/// The first events share a write with the headers if they arrive within `FIRST_EVENT_WAIT`.
-pub(crate) async fn response(
-    gateway: &Gateway,
-    mut subscription: Subscription,
+/// The response of a stream, with a heartbeat whenever the source is silent for the interval.
+pub(crate) fn response(
+    source: impl FrameSource,
     framing: Framing,
     heartbeat: Duration,
-    seat: Option<StreamPermit>,
+    open: OpenStream,
 ) -> Response {
-    let mut headers = head(framing);
-    if let Ok(run) = HeaderValue::from_str(&subscription.run().to_string()) {
-        headers.insert(SESSION_HEADER, run);
-    }
-    let open = OpenStream::new(gateway, seat);
-    let first = tokio::time::timeout(limits::FIRST_EVENT_WAIT, subscription.next()).await;
-    let reader = EventBody {
-        subscription,
-        framing,
-        heartbeat,
-        first: first.ok(),
-        ended: false,
-        open,
-    };
-    (headers, Body::from_stream(stream::unfold(reader, next))).into_response()
+    let pieces = stream::unfold((source, open), move |(mut source, open)| async move {
+        let bytes = match tokio::time::timeout(heartbeat, source.next()).await {
+            Ok(bytes) => bytes?,
+            Err(_) => Bytes::from_static(framing.heartbeat()),
+        };
+        open.count(bytes.len());
+        Some((Ok::<_, Infallible>(bytes), (source, open)))
+    });
+    (head(framing), Body::from_stream(pieces)).into_response()
 }
 
 /// Response headers of every stream.
@@ -96,36 +92,4 @@ pub(crate) fn head(framing: Framing) -> HeaderMap {
     // Turns off response buffering in proxies.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     headers
-}
-
-async fn next(mut reader: EventBody) -> Option<(Result<Bytes, Infallible>, EventBody)> {
-    if reader.ended {
-        return None;
-    }
-    let heard = match reader.first.take() {
-        Some(first) => Ok(first),
-        None => tokio::time::timeout(reader.heartbeat, reader.subscription.next()).await,
-    };
-    let bytes = match heard {
-        Err(_) => Bytes::from_static(reader.framing.heartbeat()),
-        Ok(Ok(Some(events))) => Bytes::from(reader.framing.frame(&events)),
-        Ok(Ok(None)) => return None,
-        Ok(Err(error)) => {
-            reader.ended = true;
-            let last = last_word(reader.subscription.run().to_string().as_str(), error);
-            Bytes::from(reader.framing.frame(&[last]))
-        }
-    };
-    reader.open.count(bytes.len());
-    Some((Ok(bytes), reader))
-}
-
-/// The terminal event of a stream whose subscription failed.
-pub(crate) fn last_word(run: &str, error: engine::Error) -> EncodedEvent {
-    let chunk = Chunk::ending(run, Envelope::failure(error.into_body()), None, None);
-    EncodedEvent {
-        kind: EventKind::Error,
-        seq: None,
-        body: Arc::from(serde_json::to_string(&chunk).unwrap_or_default()),
-    }
 }

@@ -17,7 +17,6 @@ pub mod field_type;
 pub mod framing;
 pub mod gemini;
 mod gemini_embeddings;
-pub mod json_field_ranges;
 pub mod limits;
 mod losses;
 pub mod media;

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use ir::adaptation::Adaptation;
 use ir::envelope::ResponsePayload;
-use ir::{Dialect, Error, ErrorKind, Event, Phase, Request, Usage};
+use ir::{Dialect, Error, ErrorKind, Event, FieldRanges, Phase, Request, Usage};
 use serde_json::Value;
 
 /// The events of one attempt. All errors, including connection errors, arrive as [`Event::Error`]; a stream
@@ -40,9 +40,28 @@ pub struct RawRequest {
     pub dialect: Dialect,
     /// The body as received: one JSON object.
     pub body: Bytes,
+    /// The fields of the body, so that no attempt has to find them again.
+    pub fields: FieldRanges,
     /// Headers of the caller that belong to its dialect. Only known names are copied, so there are no
     /// secrets.
     pub headers: Vec<(&'static str, String)>,
+}
+
+impl RawRequest {
+    /// `None` if the body is not one object, or has a duplicate field.
+    pub fn new(dialect: Dialect, body: Bytes, headers: Vec<(&'static str, String)>) -> Option<Self> {
+        Some(Self {
+            dialect,
+            fields: FieldRanges::of(&body)?,
+            body,
+            headers,
+        })
+    }
+
+    /// The bytes of a field's value.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        self.body.get(self.fields.range(name)?)
+    }
 }
 
 /// One item of a raw stream. A call is answered in chunks of bytes or in events, never in both.

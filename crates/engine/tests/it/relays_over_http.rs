@@ -118,13 +118,9 @@ impl World {
     async fn relay(&self) -> Result<RelayResponse, Box<engine::RelayFailure>> {
         let dialect = Dialect::OpenaiChat;
         let chat = wire::chat::decode_request(dialect, serde_json::from_str(BODY).unwrap()).unwrap();
-        let verbatim = RawRequest {
-            dialect,
-            body: Bytes::from_static(BODY.as_bytes()),
-            headers: Vec::new(),
-        };
+        let verbatim = RawRequest::new(dialect, Bytes::from_static(BODY.as_bytes()), Vec::new());
         let call = RelayRequest {
-            verbatim: Some(Arc::new(verbatim)),
+            verbatim: verbatim.map(Arc::new),
             ..RelayRequest::new(Request::chat("req", chat))
         };
         let tenant = Tenant::local();

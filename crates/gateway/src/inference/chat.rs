@@ -3,7 +3,7 @@
 
 use axum::extract::Request;
 use axum::response::Response;
-use futures::FutureExt;
+use engine::port::RawRequest;
 use ir::{Dialect, Map};
 use serde_json::{Value, json};
 use tenancy::Scope;
@@ -32,7 +32,7 @@ pub(super) async fn chat(
     let client = ClientStreams::of(&parts.extensions)?;
     client.caller.require(Scope::Execute)?;
     if let Some(place) = Place::of(headers)? {
-        return place.resume(dialect, gateway, &client).boxed().await;
+        return place.resume(dialect, gateway, &client).await;
     }
     let bytes = read_bytes(body, gateway.settings().body_read).await?;
     let mut letter = VendorRequest::parse(dialect, bytes, headers)?;
@@ -65,8 +65,7 @@ pub(super) async fn chat(
                 chat,
                 streams,
             };
-            // Boxed: large future, seldom needed.
-            call.answer(gateway, headers, manner).boxed().await
+            call.answer(gateway, headers, manner).await
         }
         Target::Model { name, backend } => {
             letter.rename(&name);
@@ -75,13 +74,12 @@ pub(super) async fn chat(
                 client,
                 dialect,
                 chat,
-                bytes,
+                verbatim: RawRequest::new(dialect, bytes, headers_of(dialect, headers)),
                 backend,
                 wish,
                 streams,
                 resumable: IdempotencyHeaders::from_headers(headers)?.resumable(),
                 trace: trace::of(headers),
-                headers: headers_of(dialect, headers),
             };
             question.answer(gateway, manner).await
         }

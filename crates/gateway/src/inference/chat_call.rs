@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use engine::port::RawRequest;
 use engine::{Admission, RelayRequest, RelayResponse};
-use futures::FutureExt;
 use ir::fold::unfold;
 use ir::{ChatRequest, ChatResponse, Dialect, Request, RunId, TraceContext, Usage};
 use serde_json::{Value, json};
@@ -26,15 +25,15 @@ use crate::framing::Framing;
 use crate::limits;
 use crate::state::Gateway;
 use crate::stream_limit::{ClientStreams, StreamPermit};
-use crate::streaming;
+use crate::streaming::{self, OpenStream};
 use crate::trace;
 
 pub(super) struct ChatCall {
     pub(super) client: ClientStreams,
     pub(super) dialect: Dialect,
     pub(super) chat: ChatRequest,
-    /// The request as sent by the client.
-    pub(super) bytes: Bytes,
+    /// The request as sent by the client, if it can be forwarded.
+    pub(super) verbatim: Option<RawRequest>,
     /// The only back-end that may be called.
     pub(super) backend: Option<String>,
     pub(super) wish: RequestExtensions,
@@ -42,8 +41,6 @@ pub(super) struct ChatCall {
     /// The stream can be resumed.
     pub(super) resumable: bool,
     pub(super) trace: Option<TraceContext>,
-    /// Headers of the client that are forwarded to back-ends of its dialect.
-    pub(super) headers: Vec<(&'static str, String)>,
 }
 
 /// The headers that select a version of a vendor API. None of them is a secret.
@@ -53,6 +50,7 @@ const OF_DIALECT: [(Dialect, &str); 3] = [
     (Dialect::OpenaiResponses, "openai-beta"),
 ];
 
+/// The headers of a client that are forwarded to back-ends of its dialect.
 pub(super) fn headers_of(dialect: Dialect, headers: &HeaderMap) -> Vec<(&'static str, String)> {
     let known = OF_DIALECT.into_iter().filter(|(own, _)| *own == dialect);
     let value_of = |(_, name): (Dialect, &'static str)| {
@@ -72,34 +70,23 @@ impl ChatCall {
             ValidateMode::Off => None,
             ValidateMode::Check | ValidateMode::Repair => SchemaCheck::of(&self.chat)?,
         };
-        let mut seat = self.acquire_stream(gateway)?;
+        let permit = self.streams.then(|| gateway.stream_permit(&self.client));
+        let mut permit = permit.transpose()?;
         if let Some(check) = check {
-            return self.answer_checked(gateway, &check, manner).boxed().await;
+            return self.answer_checked(gateway, &check, manner).await;
         }
-        if let (true, Some(seat)) = (self.resumable, seat.take()) {
-            return self.answer_resumable(gateway, seat, manner).boxed().await;
+        if let (true, Some(permit)) = (self.resumable, permit.take()) {
+            return self.answer_resumable(gateway, permit, manner).await;
         }
         let chat = std::mem::take(&mut self.chat);
-        let verbatim = RawRequest {
-            dialect: self.dialect,
-            body: std::mem::take(&mut self.bytes),
-            headers: std::mem::take(&mut self.headers),
-        };
-        let relayed = self.relay(gateway, chat, Some(verbatim)).await?;
+        let verbatim = self.verbatim.take();
+        let relayed = self.relay(gateway, chat, verbatim).await?;
         let (run, manner) = (relayed.run, manner(relayed.run));
         let response = match self.streams {
-            true => stream::response(gateway, relayed, manner, seat),
+            true => stream::response(relayed, manner, OpenStream::new(gateway, permit)),
             false => unary::response(relayed, manner).await?,
         };
         Ok(trace::write_run_header(response, self.trace, run))
-    }
-
-    fn acquire_stream(&self, gateway: &Gateway) -> Result<Option<StreamPermit>, VendorError> {
-        let max = gateway.settings().streams_per_client_max;
-        let seat = self
-            .streams
-            .then(|| gateway.stream_limiter.acquire(&self.client, max));
-        Ok(seat.transpose()?)
     }
 
     /// The relay request, with the admission of its caller.
@@ -138,7 +125,7 @@ impl ChatCall {
     async fn answer_resumable(
         mut self,
         gateway: &Gateway,
-        seat: StreamPermit,
+        permit: StreamPermit,
         manner: impl FnOnce(RunId) -> ResponseMeta + Send,
     ) -> Result<Response, VendorError> {
         // The response format, including the id, is encoded before the run starts; so the run id is created
@@ -154,13 +141,14 @@ impl ChatCall {
             .engine()
             .relay_resumable(tenant, call, admission, Box::new(frames));
         let begun = begun.await.map_err(|failure| VendorError::from_relay(*failure))?;
+        let open = OpenStream::new(gateway, Some(permit));
         let receipt = CallMetadata {
             run: begun.run,
             backend: Some(begun.backend.name),
             attempts: Some(begun.attempts),
             cost_usd: None,
         };
-        let response = resumable::response(gateway, begun.frames, self.dialect, seat, &receipt);
+        let response = resumable::response(begun.frames, self.dialect, open, &receipt);
         Ok(trace::write_run_header(response, self.trace, begun.run))
     }
 

@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use axum::response::Response;
-use engine::Subscription;
 use engine::port::EncodedEvent;
 use engine::run::{OnDisconnect, envelope};
 use ir::event::FinishReason;
-use ir::{ChatRequest, ChatResponse, Dialect, Error, ErrorKind, Part, Phase, RunId, TraceContext, Usage};
+use ir::{ChatRequest, ChatResponse, Dialect, Error, ErrorKind, Part, Phase, RunId, Usage};
 use module::Module;
 use module::manifest::{ChunkType, ResponseMode};
 use serde_json::Value;
@@ -18,16 +17,16 @@ use serde_json::Value;
 use super::call_metadata::CallMetadata;
 use super::error::VendorError;
 use super::module_input::input_of;
-use super::module_stream::Telling;
+use super::module_stream::ModuleText;
 use super::response_encoder::ResponseMeta;
 use super::unary;
-use crate::call::Call;
+use crate::call::{Begun, Call};
 use crate::idempotency::IdempotencyHeaders;
 use crate::negotiate::{ModeSignals, RequestedMode};
 use crate::request::{ExecuteBody, RequestOptions};
 use crate::response::ApiError;
 use crate::state::Gateway;
-use crate::stream_limit::{ClientStreams, StreamPermit};
+use crate::stream_limit::ClientStreams;
 use crate::trace;
 
 /// A chat request to a module.
@@ -38,14 +37,6 @@ pub(super) struct ModuleChat {
     pub(super) streams: bool,
 }
 
-/// A started module run.
-pub(super) struct StartedModuleRun {
-    pub(super) run: RunId,
-    pub(super) trace: Option<TraceContext>,
-    pub(super) subscription: Subscription,
-    pub(super) seat: Option<StreamPermit>,
-}
-
 impl ModuleChat {
     /// `incremental` if text is streamed before the end.
     pub(super) async fn begin(
@@ -53,15 +44,13 @@ impl ModuleChat {
         gateway: &Gateway,
         headers: &HeaderMap,
         incremental: bool,
-    ) -> Result<StartedModuleRun, ApiError> {
+    ) -> Result<Begun, ApiError> {
         let input = input_of(&self.module, &self.chat)?;
         // A run that streams acquires its own permit.
-        let max = gateway.settings().streams_per_client_max;
         let needs_permit = self.streams && !incremental;
         let seat = needs_permit
-            .then(|| gateway.stream_limiter.acquire(&self.client, max))
+            .then(|| gateway.stream_permit(&self.client))
             .transpose()?;
-        let trace = trace::of(headers);
         let repeat = IdempotencyHeaders::from_headers(headers)?;
         let call = Call {
             client: self.client,
@@ -76,7 +65,7 @@ impl ModuleChat {
                     },
                     chunk_type: incremental.then_some(ChunkType::Delta),
                     progress: Some(false),
-                    trace,
+                    trace: trace::of(headers),
                     ..RequestOptions::default()
                 },
                 recovery: None,
@@ -90,13 +79,9 @@ impl ModuleChat {
             },
             repeat,
         };
-        let begun = call.begin(gateway).await?;
-        Ok(StartedModuleRun {
-            run: begun.subscription.run(),
-            trace,
-            subscription: begun.subscription,
-            seat: begun.seat.or(seat),
-        })
+        let mut begun = call.begin(gateway).await?;
+        begun.seat = begun.seat.or(seat);
+        Ok(begun)
     }
 
     pub(super) async fn answer(
@@ -108,7 +93,7 @@ impl ModuleChat {
         let streams = self.streams;
         let incremental = streams && self.incremental(gateway);
         let begun = self.begin(gateway, headers, incremental).await?;
-        let (run, trace) = (begun.run, begun.trace);
+        let run = begun.subscription.run();
         let receipt = CallMetadata {
             run,
             backend: None,
@@ -118,14 +103,14 @@ impl ModuleChat {
         let manner = manner(run);
         let response = match streams {
             true => {
-                let telling = Telling::new(begun.subscription, manner);
-                telling.response(gateway, begun.seat).await
+                let text = ModuleText::new(begun.subscription, manner);
+                text.response(gateway, begun.seat).await
             }
             false => respond(&envelope_of(begun.subscription.terminal_event().await), manner),
         };
         let mut response = response.map_err(|failure| failure.with_metadata(receipt.clone()))?;
         receipt.write_headers(response.headers_mut());
-        Ok(trace::write_run_header(response, trace, run))
+        Ok(trace::write_run_header(response, trace::of(headers), run))
     }
 
     /// Whether text may be streamed before the end: not if the module is not streaming, and not if the gate

@@ -2,13 +2,10 @@
 //! retract text, so sent text is never contradicted: a restarted answer continues after it, or the stream
 //! ends with an error.
 
-use std::convert::Infallible;
-
-use axum::body::{Body, Bytes};
-use axum::response::{IntoResponse, Response};
+use axum::body::Bytes;
+use axum::response::Response;
 use engine::Subscription;
 use engine::port::{EncodedEvent, EventKind};
-use futures::stream;
 use ir::event::Block;
 use ir::fold::unfold;
 use ir::{Dialect, Event};
@@ -24,30 +21,30 @@ use crate::framing::Framing;
 use crate::limits;
 use crate::state::Gateway;
 use crate::stream_limit::StreamPermit;
-use crate::streaming::{self, OpenStream};
+use crate::streaming::{self, FrameSource, OpenStream, Preceded};
 
 /// A subscription and the encoder of its stream.
-pub(super) struct Telling {
+pub(super) struct ModuleText {
     subscription: Subscription,
     dialect: Dialect,
     text: AppendOnlyText,
-    voice: ResponseEncoder,
+    encoder: ResponseEncoder,
     /// The text block was started.
-    speaks: bool,
+    block_started: bool,
     /// Bytes were sent to the client, if only a heartbeat.
-    begun: bool,
+    sent: bool,
     ended: bool,
 }
 
-impl Telling {
-    pub(super) fn new(subscription: Subscription, manner: ResponseMeta) -> Self {
+impl ModuleText {
+    pub(super) fn new(subscription: Subscription, meta: ResponseMeta) -> Self {
         Self {
             subscription,
-            dialect: manner.dialect,
+            dialect: meta.dialect,
             text: AppendOnlyText::new(),
-            voice: ResponseEncoder::new(manner),
-            speaks: false,
-            begun: false,
+            encoder: ResponseEncoder::new(meta),
+            block_started: false,
+            sent: false,
             ended: false,
         }
     }
@@ -56,62 +53,58 @@ impl Telling {
     pub(super) async fn response(
         mut self,
         gateway: &Gateway,
-        seat: Option<StreamPermit>,
+        permit: Option<StreamPermit>,
     ) -> Result<Response, VendorError> {
-        let first = match tokio::time::timeout(limits::HEARTBEAT, self.hear()).await {
-            Ok(Ok(words)) => words,
+        let open = OpenStream::new(gateway, permit);
+        let first = match tokio::time::timeout(limits::HEARTBEAT, self.next_bytes()).await {
+            Ok(Ok(bytes)) => bytes,
             Ok(Err(envelope)) => return Err(VendorError::of_envelope(*envelope)),
             Err(_) => Bytes::from_static(Framing::Sse.heartbeat()),
         };
-        self.begun = true;
-        let reader = ModuleStreamBody {
-            first: Some(first),
-            telling: self,
-            open: OpenStream::new(gateway, seat),
-        };
-        let body = Body::from_stream(stream::unfold(reader, next));
-        Ok((streaming::head(Framing::Sse), body).into_response())
+        self.sent = true;
+        let source = Preceded { first, rest: self };
+        Ok(streaming::response(source, Framing::Sse, limits::HEARTBEAT, open))
     }
 
     /// Waits for the next bytes, which are empty only at the end. If the run failed before anything was sent,
     /// returns its envelope as an error.
-    async fn hear(&mut self) -> Result<Bytes, Box<Value>> {
-        let mut words = Vec::new();
-        while words.is_empty() && !self.ended {
+    async fn next_bytes(&mut self) -> Result<Bytes, Box<Value>> {
+        let mut bytes = Vec::new();
+        while bytes.is_empty() && !self.ended {
             let run = self.subscription.run();
             let events = match self.subscription.next().await {
                 Ok(Some(events)) => events,
                 Ok(None) => {
                     self.conclude(
                         &envelope_of(Err(engine::Error::MissingTerminalEvent(run))),
-                        &mut words,
+                        &mut bytes,
                     )?;
                     break;
                 }
                 Err(error) => {
-                    self.conclude(&envelope_of(Err(error)), &mut words)?;
+                    self.conclude(&envelope_of(Err(error)), &mut bytes)?;
                     break;
                 }
             };
             for event in events {
-                self.take(event, &mut words)?;
+                self.on_event(event, &mut bytes)?;
             }
         }
-        Ok(Bytes::from(words))
+        Ok(Bytes::from(bytes))
     }
 
-    fn take(&mut self, event: EncodedEvent, words: &mut Vec<u8>) -> Result<(), Box<Value>> {
+    fn on_event(&mut self, event: EncodedEvent, bytes: &mut Vec<u8>) -> Result<(), Box<Value>> {
         match event.kind {
             _ if self.ended => Ok(()),
-            EventKind::Final | EventKind::Error => self.conclude(&envelope_of(Ok(event)), words),
+            EventKind::Final | EventKind::Error => self.conclude(&envelope_of(Ok(event)), bytes),
             EventKind::Chunk => {
                 let chunk = serde_json::from_str(&event.body)
                     .ok()
                     .and_then(|chunk| Chunk::from_value(chunk).ok());
-                let grown = chunk.map_or(Ok(String::new()), |chunk| self.text.push(&chunk));
-                match grown {
-                    Ok(text) => self.tell(text, words),
-                    Err(Retracted) => return self.conclude(&taken_back(), words),
+                let appended = chunk.map_or(Ok(String::new()), |chunk| self.text.push(&chunk));
+                match appended {
+                    Ok(text) => self.push_text(text, bytes),
+                    Err(Retracted) => return self.conclude(&retracted(), bytes),
                 }
                 Ok(())
             }
@@ -120,7 +113,7 @@ impl Telling {
     }
 
     /// Encodes the end of the run: the remaining text and the extension, or the error.
-    fn conclude(&mut self, envelope: &Value, words: &mut Vec<u8>) -> Result<(), Box<Value>> {
+    fn conclude(&mut self, envelope: &Value, bytes: &mut Vec<u8>) -> Result<(), Box<Value>> {
         let data = envelope.get("data").and_then(Value::as_object);
         let rest = match data.filter(|_| envelope["ok"] == true) {
             Some(data) => self.rest(data),
@@ -129,59 +122,49 @@ impl Telling {
         self.ended = true;
         match rest {
             Ok(rest) => {
-                self.tell(rest, words);
-                self.voice.encode(Event::BlockEnd { index: 0 }, words);
+                self.push_text(rest, bytes);
+                self.encoder.encode(Event::BlockEnd { index: 0 }, bytes);
                 for event in unfold(&extension(envelope, self.dialect)) {
-                    self.voice.encode(event, words);
+                    self.encoder.encode(event, bytes);
                 }
             }
-            Err(envelope) if !self.begun => return Err(Box::new(envelope)),
+            Err(envelope) if !self.sent => return Err(Box::new(envelope)),
             Err(envelope) => {
                 let error = error_of(&envelope);
-                self.voice.encode(Event::Error { error }, words);
+                self.encoder.encode(Event::Error { error }, bytes);
             }
         }
-        self.voice.finish(words);
+        self.encoder.finish(bytes);
         Ok(())
     }
 
     fn rest(&mut self, data: &Map<String, Value>) -> Result<String, Value> {
-        self.text.finish(data).map_err(|Retracted| taken_back())
+        self.text.finish(data).map_err(|Retracted| retracted())
     }
 
-    fn tell(&mut self, text: String, words: &mut Vec<u8>) {
+    fn push_text(&mut self, text: String, bytes: &mut Vec<u8>) {
         if text.is_empty() {
             return;
         }
-        if !std::mem::replace(&mut self.speaks, true) {
+        if !std::mem::replace(&mut self.block_started, true) {
             let block = Block::Text;
-            self.voice.encode(Event::BlockStart { index: 0, block }, words);
+            self.encoder.encode(Event::BlockStart { index: 0, block }, bytes);
         }
-        self.voice.encode(Event::text(0, text), words);
+        self.encoder.encode(Event::text(0, text), bytes);
     }
 }
 
-struct ModuleStreamBody {
-    /// Bytes received before the response was started.
-    first: Option<Bytes>,
-    telling: Telling,
-    open: OpenStream,
+impl FrameSource for ModuleText {
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        let bytes = self.next_bytes().await.unwrap_or_default();
+        (!bytes.is_empty()).then_some(bytes)
+    }
 }
 
-async fn next(mut reader: ModuleStreamBody) -> Option<(Result<Bytes, Infallible>, ModuleStreamBody)> {
-    let words = match reader.first.take() {
-        Some(words) => words,
-        None if reader.telling.ended => return None,
-        None => match tokio::time::timeout(limits::HEARTBEAT, reader.telling.hear()).await {
-            Ok(words) => words.unwrap_or_default(),
-            Err(_) => Bytes::from_static(Framing::Sse.heartbeat()),
-        },
-    };
-    reader.open.count(words.len());
-    Some((Ok(words), reader))
-}
-
-fn taken_back() -> Value {
+fn retracted() -> Value {
     let body = ErrorBody::new(Code::E2010, Retracted.to_string());
     let body = body.suggest("retry, or request a complete response, for which a restart is possible");
     Envelope::failure(body).into_value()

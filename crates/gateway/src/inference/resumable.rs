@@ -2,14 +2,11 @@
 //! numbers, and always read from the journal; `id:` is run and number, so that `Last-Event-ID` is sufficient
 //! to resume.
 
-use std::convert::Infallible;
-
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use engine::port::{EncodedEvent, EventKind};
-use engine::{FrameEncoder, ReadFrom as Begin, RelayPart, Subscription};
-use futures::stream;
+use engine::{FrameEncoder, ReadFrom, RelayPart, RunMode, Subscription};
 use ir::{Dialect, Error, ErrorKind, Event, Phase, RunId};
 use module::Code;
 use module::envelope::ErrorBody;
@@ -20,9 +17,10 @@ use super::response_encoder::ResponseEncoder;
 use crate::framing::Framing;
 use crate::limits;
 use crate::response::ApiError;
+use crate::resume;
 use crate::state::Gateway;
-use crate::stream_limit::{ClientStreams, StreamPermit};
-use crate::streaming::{self, OpenStream};
+use crate::stream_limit::ClientStreams;
+use crate::streaming::{self, FrameSource, OpenStream};
 
 /// Encodes a response as journal frames.
 #[derive(Debug)]
@@ -79,86 +77,66 @@ impl Place {
         gateway: &Gateway,
         client: &ClientStreams,
     ) -> Result<Response, VendorError> {
-        let caller = &client.caller;
-        let row = gateway
-            .engine()
-            .find(&caller.tenant, self.run)
-            .await
-            .map_err(ApiError::from)?;
-        let is_theirs = row.is_some_and(|row| row.module.is_empty() && row.client == caller.client);
-        if !is_theirs {
+        let from = ReadFrom::AfterFrame(self.seq);
+        let resumed = resume::open(gateway, client, self.run, None, from, RunMode::Stream).await;
+        let resumed = resumed.map_err(|error| {
             let body = ErrorBody::new(Code::E4013, format!("no resumable stream {}", self.run));
-            return Err(VendorError::from(ApiError::new(body)));
-        }
-        let seat = gateway
-            .stream_limiter
-            .acquire(client, gateway.settings().streams_per_client_max)?;
-        let rest = gateway
-            .engine()
-            .subscribe(&caller.tenant, self.run, Begin::AfterFrame(self.seq))
-            .await;
-        let rest = rest.map_err(ApiError::from)?;
-        let receipt = CallMetadata {
+            error.or(ApiError::new(body))
+        })?;
+        let metadata = CallMetadata {
             run: self.run,
             backend: None,
             attempts: None,
             cost_usd: None,
         };
-        Ok(response(gateway, rest, dialect, seat, &receipt))
+        let open = OpenStream::new(gateway, resumed.permit);
+        Ok(response(resumed.subscription, dialect, open, &metadata))
     }
 }
 
-struct ResumableBody {
+struct JournaledFrames {
     frames: Subscription,
     dialect: Dialect,
-    open: OpenStream,
     /// The terminal event was sent.
-    told: bool,
+    terminated: bool,
     ended: bool,
 }
 
 pub(super) fn response(
-    gateway: &Gateway,
     frames: Subscription,
     dialect: Dialect,
-    seat: StreamPermit,
-    receipt: &CallMetadata,
+    open: OpenStream,
+    metadata: &CallMetadata,
 ) -> Response {
-    let reader = ResumableBody {
+    let frames = JournaledFrames {
         frames,
         dialect,
-        open: OpenStream::new(gateway, Some(seat)),
-        told: false,
+        terminated: false,
         ended: false,
     };
-    let body = Body::from_stream(stream::unfold(reader, next));
-    let mut response = (streaming::head(Framing::Sse), body).into_response();
-    receipt.write_headers(response.headers_mut());
+    let mut response = streaming::response(frames, Framing::Sse, limits::HEARTBEAT, open);
+    metadata.write_headers(response.headers_mut());
     response
 }
 
-async fn next(mut reader: ResumableBody) -> Option<(Result<Bytes, Infallible>, ResumableBody)> {
-    while !reader.ended {
-        let events = tokio::time::timeout(limits::HEARTBEAT, reader.frames.next()).await;
+impl FrameSource for JournaledFrames {
+    async fn next(&mut self) -> Option<Bytes> {
         let mut bytes = Vec::new();
-        match events {
-            Err(_) => bytes.extend_from_slice(Framing::Sse.heartbeat()),
-            Ok(Ok(Some(events))) => events.iter().for_each(|event| reader.frame(event, &mut bytes)),
-            Ok(Ok(None)) if reader.told => reader.ended = true,
-            // No terminal event: the server was killed during the run.
-            Ok(Ok(None) | Err(_)) => reader.lose(&mut bytes),
+        while !self.ended && bytes.is_empty() {
+            match self.frames.next().await {
+                Ok(Some(events)) => events.iter().for_each(|event| self.write(event, &mut bytes)),
+                Ok(None) if self.terminated => self.ended = true,
+                // No terminal event: the server was killed during the run.
+                Ok(None) | Err(_) => self.fail(&mut bytes),
+            }
         }
-        if !bytes.is_empty() {
-            reader.open.count(bytes.len());
-            return Some((Ok(Bytes::from(bytes)), reader));
-        }
+        (!bytes.is_empty()).then(|| Bytes::from(bytes))
     }
-    None
 }
 
-impl ResumableBody {
-    fn frame(&mut self, event: &EncodedEvent, bytes: &mut Vec<u8>) {
-        self.told |= event.kind.is_terminal();
+impl JournaledFrames {
+    fn write(&mut self, event: &EncodedEvent, bytes: &mut Vec<u8>) {
+        self.terminated |= event.kind.is_terminal();
         match event.kind {
             EventKind::Chunk => {
                 if let Some(seq) = event.seq {
@@ -167,14 +145,14 @@ impl ResumableBody {
                 }
                 bytes.extend_from_slice(event.body.as_bytes());
             }
-            EventKind::Error if event.body.is_empty() => self.lose(bytes),
+            EventKind::Error if event.body.is_empty() => self.fail(bytes),
             EventKind::Final | EventKind::Error => bytes.extend_from_slice(event.body.as_bytes()),
             EventKind::Meta | EventKind::Progress => {}
         }
     }
 
     /// Ends the stream with an error in the dialect of the client.
-    fn lose(&mut self, bytes: &mut Vec<u8>) {
+    fn fail(&mut self, bytes: &mut Vec<u8>) {
         self.ended = true;
         let message = "the response was interrupted and cannot be resumed";
         let error = Error::new(ErrorKind::Network, Phase::MidStream, message);

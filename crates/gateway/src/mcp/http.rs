@@ -94,10 +94,7 @@ impl McpHttpService {
         }
         let method = request.method().clone();
         let seat = match method {
-            Method::GET => {
-                let max = gateway.settings().streams_per_client_max;
-                Some(gateway.stream_limiter.acquire(&client, max)?)
-            }
+            Method::GET => Some(gateway.stream_permit(&client)?),
             _ => None,
         };
         let (parts, body) = request.into_parts();

@@ -1,8 +1,9 @@
 //! Response mode and framing of a request. Pure: signals in, decision out. The first signal that is present
 //! wins, from the explicit header down to the default of the module.
 
+mod accept;
+
 use axum::http::HeaderMap;
-use axum::http::header::ACCEPT;
 use engine::RunMode;
 use engine::run::Warning;
 use module::Code;
@@ -11,6 +12,7 @@ use module::manifest::ResponseMode;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub(crate) use self::accept::Accept;
 use crate::framing::Framing;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -63,37 +65,14 @@ impl ModeSignals {
     /// Signals of the headers; the caller of this function adds those of body and query.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, Box<ErrorBody>> {
         let header = headers.get("x-cognitive-response-mode");
-        let mut signals = Self {
-            header: header
-                .map(|value| parse_mode(value.to_str().unwrap_or_default()))
-                .transpose()?,
+        let header = header.map(|value| parse_mode(value.to_str().unwrap_or_default()));
+        let (accept, framing) = Accept::of(headers).preferred.unzip();
+        Ok(Self {
+            header: header.transpose()?,
+            accept,
+            framing: framing.unwrap_or_default(),
             ..Self::default()
-        };
-        let mut most = 0.0;
-        for value in headers
-            .get_all(ACCEPT)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-        {
-            for range in value.split(',') {
-                let mut parts = range.split(';').map(str::trim);
-                let (requested, framing) = match parts.next().unwrap_or_default() {
-                    "text/event-stream" => (RequestedMode::Streaming, Framing::Sse),
-                    "application/x-ndjson" => (RequestedMode::Streaming, Framing::Ndjson),
-                    "application/json" => (RequestedMode::Sync, Framing::Sse),
-                    _ => continue,
-                };
-                let weight = parts.find_map(|part| part.strip_prefix(['q', 'Q'])?.strip_prefix('='));
-                let weight = weight.and_then(|weight| weight.parse().ok()).unwrap_or(1.0);
-                // The first of those with the highest weight; weight 0 excludes.
-                if weight > most {
-                    most = weight;
-                    signals.accept = Some(requested);
-                    signals.framing = framing;
-                }
-            }
-        }
-        Ok(signals)
+        })
     }
 
     pub(crate) fn negotiate(&self, module: ResponseMode, strict: bool) -> Result<Negotiated, Box<ErrorBody>> {

@@ -117,7 +117,6 @@ async fn run(
         signals,
         repeat: IdempotencyHeaders::from_headers(headers)?,
     };
-    let framing = call.signals.framing;
     let begun = call.begin(gateway).await?;
-    Ok(trace::write_header(answer(gateway, begun, framing).await?, trace))
+    answer(gateway, begun, trace).await
 }

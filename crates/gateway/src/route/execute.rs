@@ -4,6 +4,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use engine::RunMode;
+use ir::TraceContext;
 use module::Code;
 use serde::Deserialize;
 
@@ -15,9 +16,10 @@ use crate::idempotency::{IdempotencyHeaders, REPLAYED_HEADER};
 use crate::negotiate::{ModeSignals, RequestedMode, parse_mode};
 use crate::request::{ExecuteBody, RecoveryRequest};
 use crate::response::{self, ApiError};
+use crate::run_stream;
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
-use crate::streaming;
+use crate::streaming::OpenStream;
 use crate::trace;
 
 /// Error codes of a run, before and after its start.
@@ -118,27 +120,23 @@ async fn execute(
         signals,
         repeat: IdempotencyHeaders::from_headers(&headers)?,
     };
-    let framing = call.signals.framing;
     let begun = call.begin(&gateway).await?;
-    Ok(trace::write_header(
-        answer(&gateway, begun, framing).await?,
-        trace,
-    ))
+    answer(&gateway, begun, trace).await
 }
 
 /// The response of a started run.
 pub(super) async fn answer(
     gateway: &Gateway,
     begun: Begun,
-    framing: crate::framing::Framing,
+    trace: Option<TraceContext>,
 ) -> Result<Response, ApiError> {
-    let (downgrade, replayed) = (begun.downgrade, begun.replayed);
+    let (run, downgrade, replayed) = (begun.subscription.run(), begun.downgrade, begun.replayed);
     let mut response = match begun.mode {
         RunMode::Stream => {
-            streaming::response(gateway, begun.subscription, framing, begun.heartbeat, begun.seat).await
+            let open = OpenStream::new(gateway, begun.seat);
+            run_stream::response(begun.subscription, begun.framing, begun.heartbeat, open)
         }
         RunMode::Sync => {
-            let run = begun.subscription.run();
             let last = begun.subscription.terminal_event().await?;
             response::run(run, &last)
         }
@@ -152,7 +150,7 @@ pub(super) async fn answer(
         let yes = HeaderValue::from_static("true");
         response.headers_mut().insert(REPLAYED_HEADER, yes);
     }
-    Ok(response)
+    Ok(trace::write_run_header(response, trace, run))
 }
 
 /// Forces the mode that the path implies.

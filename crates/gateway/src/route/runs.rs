@@ -2,9 +2,9 @@
 
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
-use engine::ReadFrom;
 use engine::port::{AttemptUsage, Review, ReviewOutcome, RunFilter, RunRecord, RunStatus, RunSummary};
 use engine::run::{ResumePoint, envelope};
+use engine::{ReadFrom, RunMode};
 use ir::RunId;
 use module::Code;
 use module::envelope::ErrorBody;
@@ -19,9 +19,11 @@ use crate::extract::{PathName, Query};
 use crate::limits;
 use crate::negotiate::ModeSignals;
 use crate::response::{self, ApiError};
+use crate::resume::{self, ResumeError};
+use crate::run_stream;
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
-use crate::streaming;
+use crate::streaming::OpenStream;
 
 const AT: &str = "The id from the first event of the run.";
 
@@ -242,7 +244,10 @@ async fn ticket(
     PathName(session_id): PathName,
 ) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
-    let row = find_with_events(&gateway, &caller, &session_id).await?;
+    let row = find(&gateway, &caller, &session_id).await?;
+    if row.module.is_empty() {
+        return Err(relayed_call(&session_id));
+    }
     let now_ms = gateway.engine().clock().now_ms();
     let issued = gateway
         .tickets
@@ -268,9 +273,7 @@ async fn events(
     extensions: Extensions,
 ) -> Result<Response, ApiError> {
     let client = ClientStreams::of(&extensions)?;
-    let caller = &client.caller;
-    caller.require(Scope::Read)?;
-    let row = find_with_events(&gateway, caller, &session_id).await?;
+    client.caller.require(Scope::Read)?;
     let from = match last_event_id(&headers, query.last_event_id.as_deref())? {
         None => ReadFrom::Start,
         Some(seq) => ReadFrom::AfterChunk(ResumePoint {
@@ -279,14 +282,22 @@ async fn events(
             strict: false,
         }),
     };
-    let module = gateway.engine().modules().get(&row.module).cloned();
-    let heartbeat = module.map_or(limits::HEARTBEAT, |module| call::heartbeat(&module));
-    let seat = gateway
-        .stream_limiter
-        .acquire(&client, gateway.settings().streams_per_client_max)?;
-    let subscription = gateway.engine().subscribe(&caller.tenant, row.id, from).await?;
+    let unknown = || ApiError::new(ErrorBody::new(Code::E4009, format!("no run {session_id}")));
+    let run = session_id.parse().map_err(|_| unknown())?;
+    let resumed = match resume::open(&gateway, &client, run, None, from, RunMode::Stream).await {
+        Err(ResumeError::OtherKind) => return Err(relayed_call(&session_id)),
+        resumed => resumed.map_err(|error| error.or(unknown()))?,
+    };
+    let module = gateway.engine().modules().get(&resumed.record.module);
+    let heartbeat = module.map_or(limits::HEARTBEAT, |module| call::heartbeat(module));
     let framing = ModeSignals::from_headers(&headers)?.framing;
-    Ok(streaming::response(&gateway, subscription, framing, heartbeat, Some(seat)).await)
+    let open = OpenStream::new(&gateway, resumed.permit);
+    Ok(run_stream::response(
+        resumed.subscription,
+        framing,
+        heartbeat,
+        open,
+    ))
 }
 
 /// A browser that reconnects sends the header together with the original URL; the header is newer.
@@ -305,23 +316,12 @@ fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Option<u64>
     })
 }
 
-/// Finds a module run. A relayed call has frames in a vendor dialect, which only its client can resume
-/// through the vendor API.
-async fn find_with_events(
-    gateway: &Gateway,
-    caller: &Caller,
-    session_id: &str,
-) -> Result<RunRecord, ApiError> {
-    let row = find(gateway, caller, session_id).await?;
-    if row.module.is_empty() {
-        let body = ErrorBody::new(
-            Code::E4009,
-            format!("run {session_id} is a relayed call, without module events"),
-        );
-        let hint = "resume it at its own endpoint: send the same request with the header Last-Event-ID";
-        return Err(ApiError::new(body.suggest(hint)));
-    }
-    Ok(row)
+/// The frames of a relayed call are in a vendor dialect, which only its client can resume through the vendor
+/// API.
+fn relayed_call(session_id: &str) -> ApiError {
+    let message = format!("run {session_id} is a relayed call, without module events");
+    let hint = "resume it at its own endpoint: send the same request with the header Last-Event-ID";
+    ApiError::new(ErrorBody::new(Code::E4009, message).suggest(hint))
 }
 
 /// Finds a run of the tenant of the caller; runs of other tenants are not visible.

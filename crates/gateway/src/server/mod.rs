@@ -15,7 +15,6 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -142,7 +141,7 @@ impl Server {
         }
     }
 
-    fn connection(&self, stream: TcpStream, peer: SocketAddr) -> BoxFuture<'static, ()> {
+    fn connection(&self, stream: TcpStream, peer: SocketAddr) -> impl Future<Output = ()> + Send + use<> {
         // Chunks are small and latency-sensitive.
         if let Err(error) = stream.set_nodelay(true) {
             warn!(%error, "setting TCP_NODELAY failed");
@@ -152,9 +151,8 @@ impl Server {
         let router = self.router.clone();
         let leave = self.leave.clone();
         let (stall, opening) = (self.settings.write_stall, self.settings.header_read);
-        // Boxed separately: the future of an encrypted connection is larger.
-        match tls {
-            None => async move {
+        async move {
+            let Some(acceptor) = tls else {
                 let protocol = tokio::select! {
                     protocol = protocols.detect_plaintext(&stream, opening) => protocol,
                     () = leave.graceful.cancelled() => return,
@@ -163,22 +161,20 @@ impl Server {
                     return debug!("client sent no request before the timeout");
                 };
                 let stream = StallTimeoutIo::new(stream, stall, opening);
-                serve_connection(protocol, router, stream, peer, leave).await;
-            }
-            .boxed(),
-            Some(acceptor) => async move {
-                let handshake = tokio::time::timeout(limits::HANDSHAKE, acceptor.accept(stream));
-                match handshake.await {
-                    Ok(Ok(stream)) => {
-                        let protocol = protocols.negotiated(stream.get_ref().1.alpn_protocol());
-                        let stream = StallTimeoutIo::new(stream, stall, opening);
-                        serve_connection(protocol, router, stream, peer, leave).await;
-                    }
-                    Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
-                    Err(_) => debug!("TLS handshake timed out"),
+                return serve_connection(protocol, router, stream, peer, leave).await;
+            };
+            let handshake = tokio::time::timeout(limits::HANDSHAKE, acceptor.accept(stream));
+            match handshake.await {
+                Ok(Ok(stream)) => {
+                    let protocol = protocols.negotiated(stream.get_ref().1.alpn_protocol());
+                    let stream = StallTimeoutIo::new(stream, stall, opening);
+                    serve_connection(protocol, router, stream, peer, leave)
+                        .boxed()
+                        .await;
                 }
+                Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
+                Err(_) => debug!("TLS handshake timed out"),
             }
-            .boxed(),
         }
     }
 }
@@ -204,7 +200,6 @@ async fn serve_connection<S>(
             let connection = builder.serve_connection(stream, service).with_upgrades();
             until_stopped(connection, leave, |connection| connection.graceful_shutdown()).await;
         }
-        // Boxed: large future.
         Protocol::Auto(builder) => {
             let connection = builder.serve_connection_with_upgrades(stream, service);
             let served = until_stopped(connection, leave, |connection| connection.graceful_shutdown());

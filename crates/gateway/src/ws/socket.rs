@@ -22,10 +22,12 @@ use crate::call::Call;
 use crate::limits;
 use crate::negotiate::{ModeSignals, RequestedMode};
 use crate::response::ApiError;
+use crate::resume;
 use crate::route;
+use crate::run_stream::failure_event;
 use crate::state::Gateway;
 use crate::stream_limit::{ClientStreams, StreamPermit};
-use crate::streaming::{OpenStream, last_word};
+use crate::streaming::OpenStream;
 
 /// Pings that may stay unanswered.
 const UNANSWERED_MAX: u32 = 2;
@@ -225,24 +227,13 @@ impl Socket {
         out: &mpsc::Sender<Message>,
     ) -> Result<(), ApiError> {
         self.admit(id)?;
-        let gone = || {
-            refuse(
-                Code::E4013,
-                &format!("there is no session {session_id} to resume"),
-            )
-        };
+        let message = format!("there is no session {session_id} to resume");
+        let gone = || refuse(Code::E4013, &message);
         let run: RunId = session_id.parse().map_err(|_| gone())?;
         self.client.caller.require(Scope::Execute)?;
-        let (engine, tenant) = (self.gateway.engine(), &self.client.caller.tenant);
-        // The journal of a relayed call contains frames, not events.
-        let row = engine.find(tenant, run).await?;
-        if row.is_none_or(|row| row.module.is_empty()) {
-            return Err(gone());
-        }
-        let max = self.gateway.settings().streams_per_client_max;
-        let seat = self.gateway.stream_limiter.acquire(&self.client, max)?;
-        let subscription = engine.subscribe(tenant, run, from).await?;
-        self.spawn_forwarder(id, subscription, RunMode::Stream, Some(seat), out);
+        let resumed = resume::open(&self.gateway, &self.client, run, None, from, RunMode::Stream).await;
+        let resumed = resumed.map_err(|error| error.or(gone()))?;
+        self.spawn_forwarder(id, resumed.subscription, RunMode::Stream, resumed.permit, out);
         Ok(())
     }
 
@@ -309,7 +300,7 @@ async fn forward_events(
         let (events, more) = match subscription.next().await {
             Ok(Some(events)) => (events, true),
             Ok(None) => return,
-            Err(error) => (vec![last_word(&subscription.run().to_string(), error)], false),
+            Err(error) => (vec![failure_event(subscription.run(), error)], false),
         };
         for event in events {
             let text = message::event(id, &event.body);

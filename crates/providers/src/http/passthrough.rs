@@ -4,7 +4,6 @@
 use ir::{ChatRequest, Dialect, Request};
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
-use wire::json_field_ranges::FieldRanges;
 
 use super::adapt::must_adapt;
 use super::request::{PreparedRequest, model, traced};
@@ -34,17 +33,15 @@ pub(super) fn passthrough_request(
         return None;
     }
     let model = own_model(chat, options)?;
-    let body = &verbatim.body;
-    let outline = FieldRanges::of(body)?;
     let mut changes: Vec<(&str, String)> = Vec::new();
-    let named: String = serde_json::from_slice(body.get(outline.range("model")?)?).ok()?;
-    if named != model {
-        changes.push(("model", Value::from(model).to_string()));
+    let own = Value::from(model).to_string();
+    if verbatim.field("model")? != own.as_bytes() {
+        changes.push(("model", own));
     }
     let mut hides_usage = false;
     if vendor.dialect == Dialect::OpenaiChat && chat.streams() {
-        let options = match outline.range("stream_options") {
-            Some(place) => serde_json::from_slice(body.get(place)?).ok()?,
+        let options = match verbatim.field("stream_options") {
+            Some(options) => serde_json::from_slice(options).ok()?,
             None => Value::Null,
         };
         let mut options = match options {
@@ -59,8 +56,8 @@ pub(super) fn passthrough_request(
         }
     }
     let body = match changes.is_empty() {
-        true => body.clone(),
-        false => outline.replace(body, &changes).into(),
+        true => verbatim.body.clone(),
+        false => verbatim.fields.replace(&verbatim.body, &changes).into(),
     };
     let mut headers = traced(instance.headers().ok()?, request);
     for (name, value) in &verbatim.headers {

@@ -28,12 +28,9 @@ fn back_end(make: Make, server: &MockServer, change: impl FnOnce(&mut HttpOption
 
 fn asked(dialect: Dialect, body: &str) -> (Arc<Request>, Arc<RawRequest>) {
     let chat = wire::chat::decode_request(dialect, serde_json::from_str(body).unwrap()).unwrap();
-    let verbatim = RawRequest {
-        dialect,
-        body: Bytes::copy_from_slice(body.as_bytes()),
-        headers: vec![("anthropic-beta", String::from("some-2026"))],
-    };
-    (Arc::new(Request::chat("req", chat)), Arc::new(verbatim))
+    let headers = vec![("anthropic-beta", String::from("some-2026"))];
+    let verbatim = RawRequest::new(dialect, Bytes::copy_from_slice(body.as_bytes()), headers);
+    (Arc::new(Request::chat("req", chat)), Arc::new(verbatim.unwrap()))
 }
 
 /// The bytes and the events of a passed-through response; `None` if the request must be encoded.

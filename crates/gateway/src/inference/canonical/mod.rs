@@ -5,7 +5,6 @@
 mod envelope;
 mod host_policy;
 mod module_run;
-mod module_wait;
 mod stream;
 
 use std::sync::Arc;
@@ -24,17 +23,19 @@ use tenancy::Scope;
 use wire::embedding_vector;
 
 use self::envelope::{CanonicalAnswer, CanonicalError, ResponseContext, read, success_response};
-use self::stream::CanonicalFraming;
 use super::admission::admit;
 use super::image_output::in_form;
 use super::module_model::ModuleChat;
 use super::streamed_json::insert_placeholders;
 use super::target::{Target, resolve_alias};
 use crate::endpoint::Endpoint;
+use crate::framing::Framing;
+use crate::negotiate::Accept;
 use crate::request::read_json;
 use crate::response::ApiError;
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
+use crate::streaming::OpenStream;
 use crate::trace;
 
 pub(super) fn operations() -> Vec<Endpoint> {
@@ -73,7 +74,9 @@ async fn answer(
     let body = read_json(body, gateway.settings().body_read).await;
     let mut request = read(body.map_err(unread)?)?;
     let named = ResponseContext::of(&request);
-    let framing = CanonicalFraming::of(headers, &request);
+    // A chat may stream.
+    let chat = request.as_chat();
+    let framing = chat.and_then(|chat| Accept::of(headers).framing(chat.streams()));
     let mut ledger = Ledger::new(Component::Router);
     host_policy::apply(&mut request, framing.is_some(), gateway, &mut ledger);
     let target = match request.model().filter(|model| !model.is_empty()) {
@@ -112,7 +115,7 @@ struct CanonicalCall<'a> {
     headers: &'a HeaderMap,
     client: ClientStreams,
     named: ResponseContext,
-    framing: Option<CanonicalFraming>,
+    framing: Option<Framing>,
     /// The raw response of the provider was requested.
     wants_raw: bool,
     /// Adaptations so far.
@@ -145,12 +148,9 @@ impl CanonicalCall<'_> {
 
     async fn chat(self, request: Request, admission: Admission) -> Result<Response, CanonicalError> {
         let gateway = self.gateway;
-        let max = gateway.settings().streams_per_client_max;
-        let seat = self
-            .framing
-            .map(|_| gateway.stream_limiter.acquire(&self.client, max));
-        let seat = seat.transpose();
-        let seat = seat.map_err(|refusal| CanonicalError::refused(self.named.clone(), refusal))?;
+        let permit = self.framing.map(|_| gateway.stream_permit(&self.client));
+        let permit = permit.transpose();
+        let permit = permit.map_err(|refusal| CanonicalError::refused(self.named.clone(), refusal))?;
         let call = self.call(request);
         let relayed = gateway
             .engine()
@@ -158,7 +158,10 @@ impl CanonicalCall<'_> {
         let relayed = relayed.await;
         let relayed = relayed.map_err(|failed| CanonicalError::failed(self.named.clone(), *failed))?;
         match self.framing {
-            Some(framing) => Ok(stream::response(relayed, framing, self.changes, seat)),
+            Some(framing) => {
+                let open = OpenStream::new(gateway, permit);
+                Ok(stream::response(relayed, framing, self.changes, open))
+            }
             None => fold(self.named, relayed, self.changes, self.wants_raw).await,
         }
     }
