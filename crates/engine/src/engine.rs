@@ -24,7 +24,7 @@ use crate::interrupted::InterruptedRun;
 use crate::launch::{First, Launch, Launcher, Seated, Start};
 use crate::media::MediaPipeline;
 use crate::modules::Modules;
-use crate::port::{Clock, EncodedEvent, EventKind, Journal, LifecycleRecord, NewRun, RunEnd};
+use crate::port::{Clock, EncodedEvent, EventKind, Journal, LifecycleRecord, NewRun, RunEnd, RunKind};
 use crate::preflight::{check_run, is_safe_to_rerun};
 use crate::run::{
     MirrorTasks, ReadFrom, RecoveredRun, RunBroadcast, RunMode, RunRequest, RunSource, StoredCommand,
@@ -231,7 +231,7 @@ impl Engine {
         let once = admission.once.map(|once| once.since(now_ms));
         let new = NewRun {
             id: run,
-            module: String::from(execute.module.name()),
+            kind: RunKind::Module(String::from(execute.module.name())),
             command: serde_json::to_string(&command).unwrap_or_default(),
             created_at_ms: now_ms,
             client: admission.client,
@@ -321,12 +321,14 @@ impl Engine {
         for (tenant, row) in self.ports.journal.unfinished().await? {
             let inherited = replay(&self.ports.journal, &tenant, row.id).await?;
             let command = serde_json::from_str::<StoredCommand>(&row.command).ok();
-            let module = modules
-                .get(&row.module)
+            let module = row
+                .kind
+                .module()
+                .and_then(|name| modules.get(name))
                 .filter(|module| is_safe_to_rerun(module, &modules));
             match (module, command) {
                 (Some(module), Some(command)) if command.mode == RunMode::Stream || command.resumable => {
-                    info!(run = %row.id, module = %row.module, "rerun of an unfinished run");
+                    info!(run = %row.id, module = module.name(), "rerun of an unfinished run");
                     let beginning = StartParams {
                         inherited: Some(inherited),
                         ..StartParams::default()
@@ -335,16 +337,17 @@ impl Engine {
                     self.spawn(seated, None, None);
                 }
                 _ => {
-                    warn!(run = %row.id, module = %row.module, "close of an unfinished run");
+                    warn!(run = %row.id, module = row.kind.module(), "close of an unfinished run");
                     let offset = inherited.offset;
-                    let last = match row.module.is_empty() {
-                        // Readers of a dialect's frames encode the error in that dialect.
-                        true => (offset > 0).then(|| EncodedEvent {
-                            kind: EventKind::Error,
+                    let last = match row.kind {
+                        RunKind::Relay => (offset > 0).then(|| EncodedEvent {
+                            kind: EventKind::Interrupted,
                             seq: None,
                             body: Arc::from(""),
                         }),
-                        false => Some(encode(&interrupted_chunk(row.id, inherited, &self.settings()))),
+                        RunKind::Module(_) => {
+                            Some(encode(&interrupted_chunk(row.id, inherited, &self.settings())))
+                        }
                     };
                     let code = Some(String::from(module::Code::E2010.as_str()));
                     let end = RunEnd::new(code, self.ports.clock.now_ms(), Vec::new());

@@ -103,7 +103,9 @@ impl Telling {
     fn take(&mut self, event: EncodedEvent, words: &mut Vec<u8>) -> Result<(), Box<Value>> {
         match event.kind {
             _ if self.ended => Ok(()),
-            EventKind::Final | EventKind::Error => self.conclude(&envelope_of(Ok(event)), words),
+            EventKind::Final | EventKind::Error | EventKind::Interrupted => {
+                self.conclude(&envelope_of(Ok(event)), words)
+            }
             EventKind::Chunk => {
                 let chunk = serde_json::from_str(&event.body)
                     .ok()

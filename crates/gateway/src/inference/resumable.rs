@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use engine::port::{EncodedEvent, EventKind};
+use engine::port::{EncodedEvent, EventKind, RunKind};
 use engine::{FrameEncoder, ReadFrom as Begin, RelayPart, Subscription};
 use futures::stream;
 use ir::{Dialect, Error, ErrorKind, Event, Phase, RunId};
@@ -43,11 +43,7 @@ impl FrameEncoder for Frames {
     fn end(&mut self, _good: bool) -> String {
         let mut bytes = Vec::new();
         self.0.finish(&mut bytes);
-        // Recovery writes an empty terminal frame for an unfinished response, so this one must not be empty.
-        match bytes.is_empty() {
-            true => String::from(": end\n\n"),
-            false => String::from_utf8_lossy(&bytes).into_owned(),
-        }
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
@@ -85,7 +81,7 @@ impl Place {
             .find(&caller.tenant, self.run)
             .await
             .map_err(ApiError::from)?;
-        let is_theirs = row.is_some_and(|row| row.module.is_empty() && row.client == caller.client);
+        let is_theirs = row.is_some_and(|row| row.kind == RunKind::Relay && row.client == caller.client);
         if !is_theirs {
             let body = ErrorBody::new(Code::E4013, format!("no resumable stream {}", self.run));
             return Err(VendorError::from(ApiError::new(body)));
@@ -167,7 +163,7 @@ impl ResumableBody {
                 }
                 bytes.extend_from_slice(event.body.as_bytes());
             }
-            EventKind::Error if event.body.is_empty() => self.lose(bytes),
+            EventKind::Interrupted => self.lose(bytes),
             EventKind::Final | EventKind::Error => bytes.extend_from_slice(event.body.as_bytes()),
             EventKind::Meta | EventKind::Progress => {}
         }

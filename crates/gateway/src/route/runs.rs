@@ -4,7 +4,9 @@ use axum::extract::State;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use engine::ReadFrom;
-use engine::port::{AttemptUsage, Review, ReviewOutcome, RunFilter, RunRecord, RunStatus, RunSummary};
+use engine::port::{
+    AttemptUsage, Review, ReviewOutcome, RunFilter, RunKind, RunRecord, RunStatus, RunSummary,
+};
 use engine::run::{ResumePoint, envelope};
 use ir::RunId;
 use module::Code;
@@ -202,7 +204,7 @@ pub(super) async fn describe(
 fn summary(row: &RunSummary) -> Value {
     json!({
         "session_id": row.id,
-        "module": row.module,
+        "module": row.kind.module().unwrap_or_default(),
         "client": row.client,
         "state": row.shown().as_str(),
         "code": row.finished.as_ref().and_then(|finish| finish.code.as_deref()),
@@ -233,7 +235,7 @@ async fn cancel(
     caller.require(Scope::Execute)?;
     let row = find(&gateway, &caller, &session_id).await?;
     gateway.engine.cancel(&caller.tenant, row.id).await?;
-    let data = json!({"session_id": row.id, "module": row.module});
+    let data = json!({"session_id": row.id, "module": row.kind.module().unwrap_or_default()});
     Ok(response::resource("cancellation requested", data))
 }
 
@@ -280,8 +282,9 @@ async fn events(
             strict: false,
         }),
     };
-    let module = gateway.engine.modules().get(&row.module).cloned();
-    let heartbeat = module.map_or(limits::HEARTBEAT, |module| call::heartbeat(&module));
+    let modules = gateway.engine.modules();
+    let module = row.kind.module().and_then(|name| modules.get(name));
+    let heartbeat = module.map_or(limits::HEARTBEAT, |module| call::heartbeat(module));
     let seat = gateway
         .stream_limiter
         .acquire(&client, gateway.settings().streams_per_client_max)?;
@@ -314,7 +317,7 @@ async fn find_with_events(
     session_id: &str,
 ) -> Result<RunRecord, ApiError> {
     let row = find(gateway, caller, session_id).await?;
-    if row.module.is_empty() {
+    if row.kind == RunKind::Relay {
         let body = ErrorBody::new(
             Code::E4009,
             format!("run {session_id} is a relayed call, without module events"),

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use engine::port::RunKind;
 use engine::run::envelope;
 use engine::{ReadFrom, RunMode, Subscription};
 use futures::stream::{SplitSink, SplitStream};
@@ -235,7 +236,7 @@ impl Socket {
         let (engine, tenant) = (&self.gateway.engine, &self.client.caller.tenant);
         // The journal of a relayed call contains frames, not events.
         let row = engine.find(tenant, run).await?;
-        if row.is_none_or(|row| row.module.is_empty()) {
+        if row.is_none_or(|row| row.kind == RunKind::Relay) {
             return Err(gone());
         }
         let max = self.gateway.settings().streams_per_client_max;

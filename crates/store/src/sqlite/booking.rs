@@ -119,7 +119,7 @@ impl<'c> Tables<'c> {
         if let Some(end) = told.end {
             let owner = Owner {
                 client: &new.client,
-                module: &new.module,
+                module: new.kind.module().unwrap_or_default(),
             };
             self.usage.add(tenant, &id, owner, end)?;
         }

@@ -300,7 +300,7 @@ impl Journal for SqliteJournal {
 fn spooled_row(new: NewRun) -> RunRecord {
     RunRecord {
         id: new.id,
-        module: new.module,
+        kind: new.kind,
         client: new.client,
         command: new.command,
         state: RunState::Running,

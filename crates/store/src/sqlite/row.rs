@@ -1,7 +1,9 @@
 //! Conversion between rows and values, and mapping of SQLite errors.
 
 use engine::Tenant;
-use engine::port::{JournalError, Review, ReviewDecision, ReviewOutcome, RunOutcome, RunRecord, RunState};
+use engine::port::{
+    JournalError, Review, ReviewDecision, ReviewOutcome, RunKind, RunOutcome, RunRecord, RunState,
+};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, Sqlite};
 
@@ -32,7 +34,7 @@ pub(super) fn run_row(row: &SqliteRow) -> Result<(Tenant, RunRecord), JournalErr
     };
     let found = RunRecord {
         id: id.parse().map_err(|_| corrupt("id", id))?,
-        module: get(row, "module")?,
+        kind: kind(row)?,
         client: get(row, "client")?,
         command: get(row, "command")?,
         state: RunState::find(state).ok_or_else(|| corrupt("state", state))?,
@@ -42,6 +44,22 @@ pub(super) fn run_row(row: &SqliteRow) -> Result<(Tenant, RunRecord), JournalErr
         last_offset: to_u64(get(row, "last_offset")?)?,
     };
     Ok((Tenant::new(get(row, "tenant")?), found))
+}
+
+/// The columns `kind` and `module`; the module of a relayed call is empty.
+pub(super) fn kind_columns(kind: &RunKind) -> (&'static str, &str) {
+    match kind {
+        RunKind::Module(name) => ("module", name),
+        RunKind::Relay => ("relay", ""),
+    }
+}
+
+fn kind(row: &SqliteRow) -> Result<RunKind, JournalError> {
+    match get(row, "kind")? {
+        "module" => Ok(RunKind::Module(get(row, "module")?)),
+        "relay" => Ok(RunKind::Relay),
+        other => Err(corrupt("kind", other)),
+    }
 }
 
 fn review(row: &SqliteRow) -> Result<Option<Review>, JournalError> {

@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::booking::{Bookings, bring};
 use super::database::{BUSY_TIMEOUT, Options, cache_size};
 use super::inserts::{InsertEvents, InsertUsage, Owner, owner};
-use super::row::{corrupt, to_i64};
+use super::row::{corrupt, kind_columns, to_i64};
 use super::spool::{Held, Line};
 use super::wal_checkpoint::{WalCheckpointer, count_pages};
 use crate::limits;
@@ -247,18 +247,20 @@ fn create(connection: &Connection, tenant: &Tenant, run: &NewRun) -> Result<(), 
         claim_idempotency_key(connection, tenant, &run.client, once)?;
     }
     let (once, created_at_ms) = (run.once.as_ref(), to_i64(run.created_at_ms)?);
+    let (kind, module) = kind_columns(&run.kind);
     let made = connection
         .prepare_cached(include_str!("query/create_run.sql"))
         .and_then(|mut statement| {
             statement.execute(params![
                 tenant.as_str(),
                 String::from(run.id),
-                run.module,
+                module,
                 run.command,
                 created_at_ms,
                 run.client,
                 once.map(|once| &once.key),
                 once.map(|once| &once.fingerprint),
+                kind,
             ])
         })
         .map_err(failed)?;

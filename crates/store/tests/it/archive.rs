@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine::Tenant;
 use engine::port::{
     Archive, EncodedEvent, EventKind, Journal, JournalError, NewRun, PruneRequest, RunEnd, RunFilter,
-    RunState,
+    RunKind, RunState,
 };
 use ir::RunId;
 use store::memory::MemoryJournal;
@@ -39,7 +39,7 @@ async fn sqlite_passes_the_archive_suite() {
 fn new(number: u128) -> NewRun {
     NewRun {
         id: RunId::from_parts(1, number),
-        module: String::from("m"),
+        kind: RunKind::Module(String::from("m")),
         command: String::from("{}"),
         created_at_ms: 1,
         client: String::from("c"),
@@ -182,6 +182,17 @@ async fn second_schema(path: &std::path::Path) {
         .execute(&pool)
         .await
         .unwrap();
+    let relayed = RunId::from_parts(1, 5).to_string();
+    for statement in [
+        "INSERT INTO run (tenant, id, module, command, state, created_at_ms, last_offset) VALUES ('local', ?1, '', '{}', 'failed', 9, 2)",
+        "INSERT INTO event (tenant, run, \"offset\", kind, seq, body) VALUES ('local', ?1, 1, 'chunk', 1, 'data: 1'), ('local', ?1, 2, 'error', NULL, '')",
+    ] {
+        sqlx::query(statement)
+            .bind(&relayed)
+            .execute(&pool)
+            .await
+            .unwrap();
+    }
     pool.close().await;
 }
 
@@ -204,6 +215,17 @@ async fn migrates_from_schema_2() {
             assert_eq!(found.map(|entry| entry.offset), offset);
         }
         assert_eq!(journal.read(&local, run, 0, 9).await.unwrap().len(), 4);
+        let row = journal.find(&local, run).await.unwrap().unwrap();
+        assert_eq!(row.kind, RunKind::Module(String::from("m")));
+        let relayed = RunId::from_parts(1, 5);
+        let row = journal.find(&local, relayed).await.unwrap().unwrap();
+        assert_eq!(row.kind, RunKind::Relay);
+        let frames = journal.read(&local, relayed, 0, 9).await.unwrap();
+        let kinds = frames.iter().map(|entry| entry.event.kind);
+        assert_eq!(
+            kinds.collect::<Vec<_>>(),
+            [EventKind::Chunk, EventKind::Interrupted]
+        );
         journal.close().await;
     }
     let journal = SqliteJournal::open(&path).await.unwrap();

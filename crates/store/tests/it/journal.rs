@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{EncodedEvent, EventKind, Journal, NewRun};
+use engine::port::{EncodedEvent, EventKind, Journal, NewRun, RunKind};
 use futures::FutureExt;
 use ir::RunId;
 use store::limits;
@@ -65,7 +65,7 @@ async fn run_is_discarded_if_its_creator_disconnected() {
     let tenant = Tenant::local();
     let new = |number| NewRun {
         id: RunId::from_parts(number, 0),
-        module: String::from("m"),
+        kind: RunKind::Module(String::from("m")),
         command: String::from("{}"),
         created_at_ms: number,
         client: String::new(),

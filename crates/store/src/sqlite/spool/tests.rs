@@ -15,7 +15,7 @@ fn run(number: usize) -> RunId {
 fn line(number: usize) -> Line {
     let new = NewRun {
         id: run(number),
-        module: String::from("m"),
+        kind: RunKind::Module(String::from("m")),
         command: String::from("{}"),
         created_at_ms: 1,
         client: String::new(),
