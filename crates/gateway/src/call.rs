@@ -160,7 +160,7 @@ impl Call {
             return Ok(None);
         };
         match gateway.engine.find(tenant, run).await? {
-            Some(row) if row.module == self.module.name() => {}
+            Some(row) if row.kind.module() == Some(self.module.name()) => {}
             _ => return Ok(None),
         }
         let from = ReadFrom::AfterChunk(recovery.resume_point(strict));

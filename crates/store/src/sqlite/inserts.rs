@@ -5,9 +5,8 @@ use engine::Tenant;
 use engine::port::{EncodedEvent, JournalError, NewRun, RunEnd, RunState};
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
-use super::row::{kind_columns, to_i64};
+use super::row::{failed, kind_columns, to_i64};
 use super::spool::Told;
-use super::writer::failed;
 
 /// Runs without an idempotency key.
 pub(super) struct InsertRuns<'c>(CachedStatement<'c>);

@@ -15,19 +15,19 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     (
         "engine",
         &["ir", "module", "media", "tenancy"],
-        &["sqlx", "reqwest", "axum"],
+        &["rusqlite", "reqwest", "axum"],
     ),
     (
         "providers",
         &["ir", "wire", "tenancy", "engine"],
-        &["sqlx", "axum"],
+        &["rusqlite", "axum"],
     ),
-    ("local", &["ir", "engine"], &["sqlx", "axum", "reqwest"]),
+    ("local", &["ir", "engine"], &["rusqlite", "axum", "reqwest"]),
     ("store", &["ir", "tenancy", "engine"], &["axum", "reqwest"]),
     (
         "gateway",
         &["ir", "module", "wire", "tenancy", "engine"],
-        &["sqlx", "reqwest"],
+        &["rusqlite", "reqwest"],
     ),
     (
         "cogn",
@@ -56,7 +56,7 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
 
 /// Crates for IO, which pure crates must not use.
 const IO: &[&str] = &[
-    "tokio", "reqwest", "axum", "sqlx", "hyper", "rand", "tempfile", "ureq",
+    "tokio", "reqwest", "axum", "rusqlite", "hyper", "rand", "tempfile", "ureq",
 ];
 
 #[test]

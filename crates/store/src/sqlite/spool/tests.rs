@@ -1,7 +1,7 @@
 //! Spool files on a full disk.
 
 use engine::Tenant;
-use engine::port::{LifecycleRecord, NewRun};
+use engine::port::{LifecycleRecord, NewRun, RunKind};
 use ir::RunId;
 
 use super::log::Log;
