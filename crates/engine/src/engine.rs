@@ -26,7 +26,7 @@ use crate::interrupted::InterruptedRun;
 use crate::launch::{First, Launch, Launcher, Seated, Start};
 use crate::media::{KeptFiles, MediaPipeline, from_journal, remove_ended, to_journal};
 use crate::modules::Modules;
-use crate::port::{Clock, EncodedEvent, EventKind, Journal, LifecycleRecord, NewRun, RunEnd};
+use crate::port::{Clock, EncodedEvent, EventKind, Journal, LifecycleRecord, NewRun, RunEnd, RunKind};
 use crate::preflight::{check_run, is_safe_to_rerun};
 use crate::run::{
     JournalSink, MirrorTasks, ReadFrom, RecoveredRun, RunBroadcast, RunRequest, RunSink, RunSource,
@@ -212,7 +212,7 @@ impl Engine {
         let once = admission.once.map(|once| once.since(now_ms));
         let new = NewRun {
             id: run,
-            module: String::from(execute.module.name()),
+            kind: RunKind::Module(String::from(execute.module.name())),
             command: journaled,
             created_at_ms: now_ms,
             client: admission.client,
@@ -305,13 +305,15 @@ impl Engine {
         for (tenant, row) in unfinished {
             let kept = KeptFiles::new(files, row.id, Vec::new(), &self.stop);
             let inherited = replay(&self.journal, &tenant, row.id).await?;
-            let module = modules
-                .get(&row.module)
+            let module = row
+                .kind
+                .module()
+                .and_then(|name| modules.get(name))
                 .filter(|module| is_safe_to_rerun(module, modules));
             let command = module.and_then(|module| from_journal(module, row.id, &row.command, files));
             match (module, command) {
                 (Some(module), Some(command)) if command.can_rerun() => {
-                    info!(run = %row.id, module = %row.module, "rerun of an unfinished run");
+                    info!(run = %row.id, module = module.name(), "rerun of an unfinished run");
                     let beginning = StartParams {
                         inherited: Some(inherited),
                         kept,
@@ -321,16 +323,15 @@ impl Engine {
                     self.spawn(seated, None, None);
                 }
                 _ => {
-                    warn!(run = %row.id, module = %row.module, "close of an unfinished run");
+                    warn!(run = %row.id, module = row.kind.module(), "close of an unfinished run");
                     let offset = inherited.offset;
-                    let last = match row.module.is_empty() {
-                        // Readers of a dialect's frames encode the error in that dialect.
-                        true => (offset > 0).then(|| EncodedEvent {
-                            kind: EventKind::Error,
+                    let last = match row.kind {
+                        RunKind::Relay => (offset > 0).then(|| EncodedEvent {
+                            kind: EventKind::Interrupted,
                             seq: None,
                             body: Arc::from(""),
                         }),
-                        false => Some(encode(&interrupted_chunk(
+                        RunKind::Module(_) => Some(encode(&interrupted_chunk(
                             row.id,
                             inherited,
                             &self.config.settings,
@@ -345,9 +346,7 @@ impl Engine {
                         last,
                         end,
                     };
-                    unfinished
-                        .finish(&self.journal, &self.runs, &self.stop)
-                        .await?;
+                    unfinished.finish(&self.journal, &self.runs, &self.stop).await?;
                 }
             }
         }

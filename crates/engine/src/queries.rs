@@ -5,7 +5,7 @@ use tenancy::Tenant;
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::port::{EncodedEvent, RunRecord, RunState};
+use crate::port::{EncodedEvent, RunKind, RunRecord, RunState};
 
 impl Engine {
     pub async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRecord>, Error> {
@@ -15,7 +15,7 @@ impl Engine {
     /// The terminal event of a run that has ended.
     pub async fn last(&self, tenant: &Tenant, row: &RunRecord) -> Result<Option<EncodedEvent>, Error> {
         // The frames of a relayed response are not events of a run.
-        if row.state == RunState::Running || row.module.is_empty() {
+        if row.state == RunState::Running || row.kind == RunKind::Relay {
             return Ok(None);
         }
         let before = row.last_offset.saturating_sub(1);

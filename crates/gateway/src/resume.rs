@@ -1,6 +1,6 @@
 //! Reading a run from a resume point: the only way, for every endpoint that continues a stream.
 
-use engine::port::RunRecord;
+use engine::port::{RunKind, RunRecord};
 use engine::{ReadFrom, RunMode, Subscription};
 use ir::RunId;
 
@@ -61,7 +61,8 @@ pub(crate) async fn open(
     let record = gateway.engine().find(&caller.tenant, run).await?;
     let record = record.ok_or(ResumeError::Unknown)?;
     let reads_frames = matches!(from, ReadFrom::AfterFrame(_));
-    if record.module.is_empty() != reads_frames || module.is_some_and(|name| name != record.module) {
+    let is_relay = record.kind == RunKind::Relay;
+    if is_relay != reads_frames || (module.is_some() && module != record.kind.module()) {
         return Err(ResumeError::OtherKind);
     }
     if reads_frames && record.client != caller.client {

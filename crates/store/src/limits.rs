@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Maximum number of read connections.
-pub const READERS_MAX: u32 = 4;
+pub const READERS_MAX: usize = 4;
 /// Page cache of a read connection.
 pub const READER_CACHE_KIB: u32 = 512;
 /// Page cache of the connection that writes runs: the pages that many runs modify at once, and the right edge

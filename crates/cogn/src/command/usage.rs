@@ -77,7 +77,7 @@ fn value(line: &UsageRow) -> Value {
     json!({
         "day": line.day.map(|day| date(day.saturating_mul(DAY_MS))),
         "key": line.client,
-        "module": line.module.as_deref().filter(|module| !module.is_empty()),
+        "module": line.module,
         "model": line.model,
         "runs": line.runs,
         "attempts": line.attempts,
@@ -92,8 +92,7 @@ fn row(line: &UsageRow) -> String {
     let groups = [
         line.day.map(|day| date(day.saturating_mul(DAY_MS))),
         line.client.clone(),
-        // A relayed call has no module.
-        line.module.clone().filter(|module| !module.is_empty()),
+        line.module.clone(),
         line.model.clone(),
     ];
     let groups: Vec<String> = groups.into_iter().flatten().collect();

@@ -16,6 +16,7 @@ mod canonical_aliases;
 mod canonical_patches;
 #[cfg(test)]
 mod canonical_raw;
+#[cfg(test)]
 mod canonical_stream;
 #[cfg(test)]
 mod chaos;

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use engine::Tenant;
-use engine::port::{EncodedEvent, EventKind, Journal, NewRun, RunEnd};
+use engine::port::{EncodedEvent, EventKind, Journal, NewRun, RunEnd, RunKind};
 use ir::RunId;
 use serde_json::{Value, json};
 use store::sqlite::SqliteJournal;
@@ -139,7 +139,7 @@ async fn waiting_run(stage: &Stage, number: u128) -> RunId {
     let (tenant, run) = (Tenant::local(), RunId::from_parts(1, number));
     let new = NewRun {
         id: run,
-        module: String::from("counter"),
+        kind: RunKind::Module(String::from("counter")),
         command: String::from("{}"),
         created_at_ms: 1,
         client: String::from("local"),

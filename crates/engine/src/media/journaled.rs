@@ -180,7 +180,7 @@ mod tests {
         load(&files).module.unwrap()
     }
 
-    fn command(input: Value) -> StoredCommand {
+    fn command(input: &Value) -> StoredCommand {
         serde_json::from_value(json!({"input": input, "mode": "stream"})).unwrap()
     }
 
@@ -189,7 +189,7 @@ mod tests {
         let (module, folder) = (module(), tempfile::tempdir().unwrap());
         let long = "QUJD".repeat(100_000);
         let address = format!("data:image/png;base64,{long}");
-        let mut original = command(json!({
+        let mut original = command(&json!({
             "images": [
                 {"type": "base64", "media_type": "image/png", "data": long},
                 {"type": "base64", "media_type": "image/png", "data": "QUJD"},

@@ -8,7 +8,7 @@ use ir::RunId;
 use serde::{Deserialize, Serialize};
 use tenancy::Tenant;
 
-use super::journal::{JournalError, RunOutcome, RunRecord, RunState};
+use super::journal::{JournalError, RunKind, RunOutcome, RunRecord, RunState};
 
 #[async_trait]
 pub trait Archive: Send + Sync + fmt::Debug {
@@ -81,7 +81,7 @@ impl RunStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSummary {
     pub id: RunId,
-    pub module: String,
+    pub kind: RunKind,
     pub client: String,
     pub state: RunState,
     pub created_at_ms: u64,
@@ -99,7 +99,7 @@ impl From<RunRecord> for RunSummary {
     fn from(row: RunRecord) -> Self {
         Self {
             id: row.id,
-            module: row.module,
+            kind: row.kind,
             client: row.client,
             state: row.state,
             created_at_ms: row.created_at_ms,
@@ -188,6 +188,7 @@ pub struct UsageFilter {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UsageRow {
     pub client: Option<String>,
+    /// `None` for relayed calls.
     pub module: Option<String>,
     pub model: Option<String>,
     /// Days since 1970-01-01, in UTC.

@@ -118,10 +118,20 @@ pub enum EventKind {
     Progress,
     Final,
     Error,
+    /// Ends a relayed response that a killed server left unfinished. The body is empty: each reader encodes the
+    /// error in its own dialect.
+    Interrupted,
 }
 
 impl EventKind {
-    pub const ALL: [Self; 5] = [Self::Meta, Self::Chunk, Self::Progress, Self::Final, Self::Error];
+    pub const ALL: [Self; 6] = [
+        Self::Meta,
+        Self::Chunk,
+        Self::Progress,
+        Self::Final,
+        Self::Error,
+        Self::Interrupted,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -130,6 +140,7 @@ impl EventKind {
             Self::Progress => "progress",
             Self::Final => "final",
             Self::Error => "error",
+            Self::Interrupted => "interrupted",
         }
     }
 
@@ -139,7 +150,7 @@ impl EventKind {
 
     /// Nothing follows an event of this kind.
     pub fn is_terminal(self) -> bool {
-        matches!(self, Self::Final | Self::Error)
+        matches!(self, Self::Final | Self::Error | Self::Interrupted)
     }
 }
 
@@ -159,10 +170,29 @@ pub struct JournalEntry {
     pub event: EncodedEvent,
 }
 
+/// What a run executes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunKind {
+    /// The module with this name; its events are chunks.
+    Module(String),
+    /// A relayed call; its events, if it is resumable, are frames of a vendor's dialect.
+    Relay,
+}
+
+impl RunKind {
+    /// The name of the module.
+    pub fn module(&self) -> Option<&str> {
+        match self {
+            Self::Module(name) => Some(name),
+            Self::Relay => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRun {
     pub id: RunId,
-    pub module: String,
+    pub kind: RunKind,
     /// The command as JSON, for a rerun by recovery.
     pub command: String,
     pub created_at_ms: u64,
@@ -258,7 +288,7 @@ impl RunOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRecord {
     pub id: RunId,
-    pub module: String,
+    pub kind: RunKind,
     pub client: String,
     pub command: String,
     pub state: RunState,

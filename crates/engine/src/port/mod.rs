@@ -15,7 +15,7 @@ pub use clock::Clock;
 pub use fetch::{Fetch, FetchError, Fetched, Hosts};
 pub use journal::{
     EncodedEvent, EventKind, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry, JournalError,
-    LifecycleRecord, NewRun, RunEnd, RunOutcome, RunRecord, RunState,
+    LifecycleRecord, NewRun, RunEnd, RunKind, RunOutcome, RunRecord, RunState,
 };
 pub use upstream::{
     Backend, EventStream, RawChunk, RawItem, RawRequest, RawStream, UnaryResponse, Upstream,

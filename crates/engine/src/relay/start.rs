@@ -21,7 +21,7 @@ use super::{
 use crate::admission::Admission;
 use crate::engine::Engine;
 use crate::fleet::BackendSelector;
-use crate::port::{Backend, JournalError, LifecycleRecord, NewRun};
+use crate::port::{Backend, JournalError, LifecycleRecord, NewRun, RunKind};
 use crate::run::{ReadFrom, context};
 
 impl Engine {
@@ -210,7 +210,7 @@ impl AdmittedCall {
     fn row(&self) -> NewRun {
         NewRun {
             id: self.run,
-            module: String::new(),
+            kind: RunKind::Relay,
             command: command(&self.call.request),
             created_at_ms: self.now_ms,
             client: self.admission.client.clone(),

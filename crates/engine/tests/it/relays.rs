@@ -444,7 +444,7 @@ async fn shutdown_leaves_resumable_response_for_recovery() {
     let seen = frames(&mut world.resume(relayed.run, 1).await, usize::MAX).await;
     assert_eq!(
         (seen[0].kind, bodies(&seen)),
-        (EventKind::Error, vec![(None, "")])
+        (EventKind::Interrupted, vec![(None, "")])
     );
     assert_eq!(world.spent(relayed.run).await, [AttemptUsage::unknown()]);
 }

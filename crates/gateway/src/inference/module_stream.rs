@@ -96,7 +96,9 @@ impl ModuleText {
     fn on_event(&mut self, event: EncodedEvent, bytes: &mut Vec<u8>) -> Result<(), Box<Value>> {
         match event.kind {
             _ if self.ended => Ok(()),
-            EventKind::Final | EventKind::Error => self.conclude(&envelope_of(Ok(event)), bytes),
+            EventKind::Final | EventKind::Error | EventKind::Interrupted => {
+                self.conclude(&envelope_of(Ok(event)), bytes)
+            }
             EventKind::Chunk => {
                 let chunk = serde_json::from_str(&event.body)
                     .ok()

@@ -41,11 +41,7 @@ impl FrameEncoder for Frames {
     fn end(&mut self, _good: bool) -> String {
         let mut bytes = Vec::new();
         self.0.finish(&mut bytes);
-        // Recovery writes an empty terminal frame for an unfinished response, so this one must not be empty.
-        match bytes.is_empty() {
-            true => String::from(": end\n\n"),
-            false => String::from_utf8_lossy(&bytes).into_owned(),
-        }
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
@@ -145,7 +141,7 @@ impl JournaledFrames {
                 }
                 bytes.extend_from_slice(event.body.as_bytes());
             }
-            EventKind::Error if event.body.is_empty() => self.fail(bytes),
+            EventKind::Interrupted => self.fail(bytes),
             EventKind::Final | EventKind::Error => bytes.extend_from_slice(event.body.as_bytes()),
             EventKind::Meta | EventKind::Progress => {}
         }

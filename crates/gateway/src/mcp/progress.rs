@@ -70,7 +70,7 @@ impl<'a> ProgressNotifier<'a> {
             match event.kind {
                 EventKind::Progress => self.message = message_of(&event.body),
                 EventKind::Chunk => self.message = String::from("streaming the answer"),
-                EventKind::Meta | EventKind::Final | EventKind::Error => {}
+                EventKind::Meta | EventKind::Final | EventKind::Error | EventKind::Interrupted => {}
             }
         }
     }

@@ -2,7 +2,9 @@
 
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
-use engine::port::{AttemptUsage, Review, ReviewOutcome, RunFilter, RunRecord, RunStatus, RunSummary};
+use engine::port::{
+    AttemptUsage, Review, ReviewOutcome, RunFilter, RunKind, RunRecord, RunStatus, RunSummary,
+};
 use engine::run::{ResumePoint, envelope};
 use engine::{ReadFrom, RunMode};
 use ir::RunId;
@@ -203,7 +205,7 @@ pub(super) async fn describe(
 fn summary(row: &RunSummary) -> Value {
     json!({
         "session_id": row.id,
-        "module": row.module,
+        "module": row.kind.module().unwrap_or_default(),
         "client": row.client,
         "state": row.shown().as_str(),
         "code": row.finished.as_ref().and_then(|finish| finish.code.as_deref()),
@@ -234,7 +236,7 @@ async fn cancel(
     caller.require(Scope::Execute)?;
     let row = find(&gateway, &caller, &session_id).await?;
     gateway.engine().cancel(&caller.tenant, row.id).await?;
-    let data = json!({"session_id": row.id, "module": row.module});
+    let data = json!({"session_id": row.id, "module": row.kind.module().unwrap_or_default()});
     Ok(response::resource("cancellation requested", data))
 }
 
@@ -245,7 +247,7 @@ async fn ticket(
 ) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
     let row = find(&gateway, &caller, &session_id).await?;
-    if row.module.is_empty() {
+    if row.kind == RunKind::Relay {
         return Err(relayed_call(&session_id));
     }
     let now_ms = gateway.engine().clock().now_ms();
@@ -288,7 +290,8 @@ async fn events(
         Err(ResumeError::OtherKind) => return Err(relayed_call(&session_id)),
         resumed => resumed.map_err(|error| error.or(unknown()))?,
     };
-    let module = gateway.engine().modules().get(&resumed.record.module);
+    let name = resumed.record.kind.module();
+    let module = name.and_then(|name| gateway.engine().modules().get(name));
     let heartbeat = module.map_or(limits::HEARTBEAT, |module| call::heartbeat(module));
     let framing = ModeSignals::from_headers(&headers)?.framing;
     let open = OpenStream::new(&gateway, resumed.permit);

@@ -94,8 +94,7 @@ async fn usage(
 fn value(line: &UsageRow) -> Value {
     json!({
         "key": line.client,
-        // A relayed call has no module.
-        "module": line.module.as_deref().filter(|module| !module.is_empty()),
+        "module": line.module,
         "model": line.model,
         "day_ms": line.day.map(|day| day.saturating_mul(DAY_MS)),
         "runs": line.runs,

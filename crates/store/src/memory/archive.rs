@@ -68,7 +68,7 @@ impl Archive for MemoryJournal {
             let group = (
                 filter.by_day.then_some(account.at_ms / DAY_MS),
                 filter.by_client.then(|| account.client.clone()),
-                filter.by_module.then(|| account.module.clone()),
+                account.module.clone().filter(|_| filter.by_module),
                 spent.model.clone().filter(|_| filter.by_model),
             );
             let (line, runs) = lines

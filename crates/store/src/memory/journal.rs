@@ -29,7 +29,7 @@ pub(super) struct UsageRow {
     pub(super) tenant: Tenant,
     pub(super) run: RunId,
     pub(super) client: String,
-    pub(super) module: String,
+    pub(super) module: Option<String>,
     pub(super) at_ms: u64,
     pub(super) spent: AttemptUsage,
 }
@@ -59,7 +59,7 @@ impl Run {
     pub(super) fn row(&self) -> RunRecord {
         RunRecord {
             id: self.new.id,
-            module: self.new.module.clone(),
+            kind: self.new.kind.clone(),
             client: self.new.client.clone(),
             command: self.new.command.clone(),
             state: self
@@ -113,7 +113,7 @@ impl MemoryJournal {
                 tenant: tenant.clone(),
                 run: id,
                 client: run.new.client.clone(),
-                module: run.new.module.clone(),
+                module: run.new.kind.module().map(String::from),
                 at_ms: end.finish.at_ms,
                 spent,
             }));

@@ -7,10 +7,10 @@ use engine::port::{
     RunSummary, UsageFilter, UsageRow,
 };
 use ir::RunId;
-use sqlx::sqlite::SqliteRow;
+use rusqlite::{Connection, Row, params};
 
 use super::journal::SqliteJournal;
-use super::row::{count, get, map_error, run_row, to_i64, to_u64};
+use super::row::{count, execute, failed, get, run_row, select, select_one, to_i64, to_u64};
 use crate::limits;
 
 /// Sorts after every id.
@@ -27,18 +27,26 @@ impl Archive for SqliteJournal {
             }
         };
         self.calls.settle().await?;
-        let before = filter.before.map(|run| run.to_string());
-        let mut query = sqlx::query(statement)
-            .bind(tenant.as_str())
-            .bind(before.as_deref().unwrap_or(NEWEST))
-            .bind(to_i64(filter.limit as u64)?);
-        if let Some(state @ (RunStatus::Running | RunStatus::Done | RunStatus::Failed)) = filter.state {
-            query = query.bind(state.as_str());
-        }
-        let rows = query.fetch_all(&self.database.readers).await.map_err(map_error)?;
-        rows.iter()
-            .map(|row| run_row(row).map(|(_, row)| RunSummary::from(row)))
-            .collect()
+        let tenant = tenant.clone();
+        let before = filter
+            .before
+            .map_or_else(|| String::from(NEWEST), |run| run.to_string());
+        let limit = to_i64(filter.limit as u64)?;
+        let state = filter.state;
+        let convert = |row: &Row<'_>| run_row(row).map(|(_, row)| RunSummary::from(row));
+        let query = move |connection: &Connection| match state {
+            Some(state @ (RunStatus::Running | RunStatus::Done | RunStatus::Failed)) => {
+                let values = params![tenant.as_str(), before, limit, state.as_str()];
+                select(connection, statement, values, convert)
+            }
+            None | Some(RunStatus::NeedsReview) => select(
+                connection,
+                statement,
+                params![tenant.as_str(), before, limit],
+                convert,
+            ),
+        };
+        self.readers.read(query).await
     }
 
     async fn review(
@@ -47,18 +55,20 @@ impl Archive for SqliteJournal {
         run: RunId,
         verdict: &ReviewDecision,
     ) -> Result<(), JournalError> {
-        let written = sqlx::query(include_str!("query/review_run.sql"))
-            .bind(tenant.as_str())
-            .bind(run.to_string())
-            .bind(verdict.decision.as_str())
-            .bind(&verdict.by)
-            .bind(verdict.comment.as_deref())
-            .bind(verdict.data.as_deref())
-            .bind(to_i64(verdict.at_ms)?)
-            .execute(&self.database.writer)
-            .await
-            .map_err(map_error)?;
-        if written.rows_affected() > 0 {
+        let (of, verdict, at_ms) = (tenant.clone(), verdict.clone(), to_i64(verdict.at_ms)?);
+        let review = move |connection: &Connection| {
+            let values = params![
+                of.as_str(),
+                run.to_string(),
+                verdict.decision.as_str(),
+                verdict.by,
+                verdict.comment,
+                verdict.data,
+                at_ms,
+            ];
+            execute(connection, include_str!("query/review_run.sql"), values)
+        };
+        if self.writer.run(review).await? > 0 {
             return Ok(());
         }
         match self.row(tenant, run).await? {
@@ -69,19 +79,19 @@ impl Archive for SqliteJournal {
 
     async fn attempt_usage(&self, tenant: &Tenant, run: RunId) -> Result<Vec<AttemptUsage>, JournalError> {
         let settled = self.calls.settle().await;
-        let rows = sqlx::query(include_str!("query/read_usage.sql"))
-            .bind(tenant.as_str())
-            .bind(run.to_string())
-            .fetch_all(&self.database.readers)
-            .await
-            .map_err(map_error)?;
+        let of = tenant.clone();
+        let query = move |connection: &Connection| {
+            let values = params![of.as_str(), run.to_string()];
+            select(connection, include_str!("query/read_usage.sql"), values, spent)
+        };
+        let rows = self.readers.read(query).await?;
         match settled {
             // Usage that is not in the tables yet is read from the spool.
             Err(error) if rows.is_empty() => {
                 let held = self.calls.held(tenant, run);
                 held.end.map(|end| end.usage).ok_or(error)
             }
-            _ => rows.iter().map(spent).collect(),
+            _ => Ok(rows),
         }
     }
 
@@ -91,52 +101,64 @@ impl Archive for SqliteJournal {
         filter: &UsageFilter,
     ) -> Result<Vec<UsageRow>, JournalError> {
         self.calls.settle().await?;
-        let rows = sqlx::query(include_str!("query/sum_usage.sql"))
-            .bind(tenant.map(Tenant::as_str))
-            .bind(bound(filter.since_ms, 0))
-            .bind(bound(filter.until_ms, i64::MAX))
-            .bind(filter.by_client)
-            .bind(filter.by_module)
-            .bind(filter.by_model)
-            .bind(filter.by_day)
-            .bind(to_i64(limits::USAGE_LINES_MAX as u64)?)
-            .fetch_all(&self.database.readers)
-            .await
-            .map_err(map_error)?;
-        rows.iter().map(usage_line).collect()
+        let (tenant, filter) = (tenant.cloned(), filter.clone());
+        let query = move |connection: &Connection| {
+            let values = params![
+                tenant.as_ref().map(Tenant::as_str),
+                bound(filter.since_ms, 0),
+                bound(filter.until_ms, i64::MAX),
+                filter.by_client,
+                filter.by_module,
+                filter.by_model,
+                filter.by_day,
+                to_i64(limits::USAGE_LINES_MAX as u64)?,
+            ];
+            select(
+                connection,
+                include_str!("query/sum_usage.sql"),
+                values,
+                usage_line,
+            )
+        };
+        self.readers.read(query).await
     }
 
     async fn prune(&self, retention: &PruneRequest) -> Result<PruneResult, JournalError> {
-        let used: i64 = sqlx::query_scalar(include_str!("query/used_bytes.sql"))
-            .fetch_one(&self.database.writer)
+        let retention = *retention;
+        self.writer
+            .run(move |connection| prune(connection, retention))
             .await
-            .map_err(map_error)?;
-        let too_much = to_u64(used)? > retention.bytes_max;
-        let (before_ms, once_since_ms) = match too_much {
-            true => (u64::MAX, retention.once_short_since_ms),
-            false => (retention.before_ms, retention.idempotency_since_ms),
-        };
-        let batch = to_i64(retention.batch as u64)?;
-        let gone = sqlx::query(include_str!("query/prune_runs.sql"))
-            .bind(bound(Some(before_ms), i64::MAX))
-            .bind(bound(Some(once_since_ms), i64::MAX))
-            .bind(batch)
-            .execute(&self.database.writer)
-            .await
-            .map_err(map_error)?;
-        let forgotten = sqlx::query(include_str!("query/prune_usage.sql"))
-            .bind(bound(Some(retention.usage_before_ms), i64::MAX))
-            .bind(batch)
-            .execute(&self.database.writer)
-            .await
-            .map_err(map_error)?;
-        let runs = usize::try_from(gone.rows_affected()).unwrap_or(usize::MAX);
-        let records = usize::try_from(forgotten.rows_affected()).unwrap_or(usize::MAX);
-        Ok(PruneResult {
-            runs,
-            more: runs >= retention.batch || records >= retention.batch,
-        })
     }
+}
+
+fn prune(connection: &Connection, retention: PruneRequest) -> Result<PruneResult, JournalError> {
+    let used = select_one(connection, include_str!("query/used_bytes.sql"), [], |row| {
+        to_u64(row.get(0).map_err(failed)?)
+    })?;
+    let too_much = used.is_some_and(|used| used > retention.bytes_max);
+    let (before_ms, once_since_ms) = match too_much {
+        true => (u64::MAX, retention.once_short_since_ms),
+        false => (retention.before_ms, retention.idempotency_since_ms),
+    };
+    let batch = to_i64(retention.batch as u64)?;
+    let (before, once_since) = (
+        bound(Some(before_ms), i64::MAX),
+        bound(Some(once_since_ms), i64::MAX),
+    );
+    let values = params![before, once_since, batch];
+    // The writer does not enforce foreign keys: the events of the same runs are deleted first.
+    execute(connection, include_str!("query/prune_events.sql"), values)?;
+    let runs = execute(connection, include_str!("query/prune_runs.sql"), values)?;
+    let usage_before = bound(Some(retention.usage_before_ms), i64::MAX);
+    let records = execute(
+        connection,
+        include_str!("query/prune_usage.sql"),
+        params![usage_before, batch],
+    )?;
+    Ok(PruneResult {
+        runs,
+        more: runs >= retention.batch || records >= retention.batch,
+    })
 }
 
 /// A timestamp from a client may exceed the range of SQLite integers; no other value does.
@@ -144,7 +166,7 @@ fn bound(at_ms: Option<u64>, otherwise: i64) -> i64 {
     at_ms.map_or(otherwise, |at_ms| i64::try_from(at_ms).unwrap_or(i64::MAX))
 }
 
-fn spent(row: &SqliteRow) -> Result<AttemptUsage, JournalError> {
+fn spent(row: &Row<'_>) -> Result<AttemptUsage, JournalError> {
     let attempt: i64 = get(row, "attempt")?;
     Ok(AttemptUsage {
         attempt: u32::try_from(attempt).map_err(JournalError::from_backend)?,
@@ -157,7 +179,7 @@ fn spent(row: &SqliteRow) -> Result<AttemptUsage, JournalError> {
     })
 }
 
-fn usage_line(row: &SqliteRow) -> Result<UsageRow, JournalError> {
+fn usage_line(row: &Row<'_>) -> Result<UsageRow, JournalError> {
     Ok(UsageRow {
         client: get(row, "client")?,
         module: get(row, "module")?,

@@ -10,9 +10,8 @@ use ir::RunId;
 use rusqlite::{Connection, params};
 
 use super::inserts::{InsertEvents, InsertRuns, InsertUsage, Owner, owner};
-use super::row::to_i64;
+use super::row::{failed, to_i64};
 use super::spool::{Held, Line, Told};
-use super::writer::failed;
 use crate::limits;
 
 /// Bookings on their way, in the order of the trees, so that their rows come one behind the other.
@@ -119,7 +118,7 @@ impl<'c> Tables<'c> {
         if let Some(end) = told.end {
             let owner = Owner {
                 client: &new.client,
-                module: &new.module,
+                module: new.kind.module().unwrap_or_default(),
             };
             self.usage.add(tenant, &id, owner, end)?;
         }

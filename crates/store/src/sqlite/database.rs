@@ -1,14 +1,15 @@
-//! The database file and its connections: several for reading, and one for rare writes (keys, reviews,
-//! pruning). Runs and events are written by [`super::writer`].
+//! The database file and the connections that read it. Writes are made by [`super::writer`].
 
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::port::JournalError;
-use sqlx::SqlitePool;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::Semaphore;
 
-use super::row::map_error;
+use super::row::{closed, failed};
 use super::schema;
 use crate::limits;
 
@@ -29,45 +30,84 @@ impl Options {
     }
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Database {
-    pub(super) writer: SqlitePool,
-    pub(super) readers: SqlitePool,
+/// Opens a connection.
+pub(super) fn connect(path: &Path, cache_kib: u32) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    // A negative value counts KiB, not pages.
+    connection.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
+    Ok(connection)
 }
 
-impl Database {
-    /// Opens the file and creates it if it does not exist.
-    pub(super) async fn open(path: &Path, options: Options) -> Result<Self, JournalError> {
-        let mut connect = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Normal)
-            .foreign_keys(true)
-            .pragma("cache_size", cache_size(limits::READER_CACHE_KIB).to_string())
-            .busy_timeout(BUSY_TIMEOUT);
-        if let Some(pages) = options.pages_max() {
-            connect = connect.pragma("max_page_count", pages.to_string());
+/// Creates the file if it does not exist, and migrates it.
+pub(super) fn prepare(path: &Path) -> Result<(), JournalError> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+    connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
+        .map_err(failed)?;
+    schema::migrate(&connection)
+}
+
+/// A few connections, each used by one query at a time on a thread that may block.
+#[derive(Clone)]
+pub(super) struct Readers {
+    path: PathBuf,
+    idle: Arc<Mutex<Vec<Connection>>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(super) fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            idle: Arc::default(),
+            permits: Arc::new(Semaphore::new(limits::READERS_MAX)),
         }
-        let writer = SqlitePoolOptions::new()
-            .max_connections(1)
-            .connect_with(connect.clone())
-            .await
-            .map_err(map_error)?;
-        schema::migrate(&writer).await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(limits::READERS_MAX)
-            .connect_lazy_with(connect);
-        Ok(Self { writer, readers })
     }
 
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        let permit = self.permits.clone().acquire_owned().await;
+        let permit = permit.map_err(|_| closed())?;
+        let this = self.clone();
+        let work = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let connection = match this.idle().pop() {
+                Some(connection) => connection,
+                None => connect(&this.path, limits::READER_CACHE_KIB).map_err(failed)?,
+            };
+            let found = query(&connection);
+            this.idle().push(connection);
+            found
+        });
+        work.await.map_err(JournalError::from_backend)?
+    }
+
+    /// Returns when all queries have ended; later ones are refused.
     pub(super) async fn close(&self) {
-        self.readers.close().await;
-        self.writer.close().await;
+        let all = u32::try_from(limits::READERS_MAX).unwrap_or(u32::MAX);
+        let permits = self.permits.acquire_many(all).await;
+        self.permits.close();
+        self.idle().clear();
+        drop(permits);
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        // No code panics while it holds the lock.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A negative value counts KiB, not pages.
-pub(super) fn cache_size(kib: u32) -> i64 {
-    -i64::from(kib)
+impl fmt::Debug for Readers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Readers")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
 }

@@ -5,9 +5,8 @@ use engine::Tenant;
 use engine::port::{EncodedEvent, JournalError, NewRun, RunEnd, RunState};
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
-use super::row::to_i64;
+use super::row::{failed, kind_columns, to_i64};
 use super::spool::Told;
-use super::writer::failed;
 
 /// Runs without an idempotency key.
 pub(super) struct InsertRuns<'c>(CachedStatement<'c>);
@@ -28,10 +27,11 @@ impl<'c> InsertRuns<'c> {
         let finish = told.end.map(|end| &end.finish);
         let finished_at_ms = finish.map(|finish| to_i64(finish.at_ms)).transpose()?;
         let (created_at_ms, count) = (to_i64(new.created_at_ms)?, to_i64(told.events.len() as u64)?);
+        let (kind, module) = kind_columns(&new.kind);
         let made = self.0.execute(params![
             tenant.as_str(),
             id,
-            new.module,
+            module,
             new.command,
             finish.map_or(RunState::Running, |finish| finish.state()).as_str(),
             finish.and_then(|finish| finish.code.as_deref()),
@@ -40,6 +40,7 @@ impl<'c> InsertRuns<'c> {
             count,
             new.client,
             told.end.and_then(|end| end.review.as_deref()),
+            kind,
         ]);
         Ok(made.map_err(failed)? == 1)
     }

@@ -10,21 +10,20 @@ use engine::port::{
     EncodedEvent, EventKind, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry, JournalError,
     LifecycleRecord, NewRun, Review, RunEnd, RunRecord, RunState,
 };
-use futures::TryStreamExt;
 use ir::RunId;
-use sqlx::sqlite::SqliteRow;
+use rusqlite::{Connection, Row, params};
 
-use super::database::{Database, Options};
+use super::database::{Options, Readers, prepare};
 use super::keys::SqliteKeys;
-use super::row::{corrupt, get, map_error, run_row, to_i64, to_u64};
+use super::row::{corrupt, failed, get, run_row, select, select_one, text, to_i64, to_u64};
 use super::spool::{Calls, Words};
-use super::writer::{WriteOp, Writer};
+use super::writer::{WriteOp, Writer, idempotency_match};
 use crate::limits;
 
 #[derive(Debug)]
 pub struct SqliteJournal {
-    pub(super) database: Database,
-    writer: Writer,
+    pub(super) readers: Readers,
+    pub(super) writer: Writer,
     pub(super) calls: Calls,
 }
 
@@ -35,11 +34,16 @@ impl SqliteJournal {
     }
 
     pub async fn open_with(path: &Path, options: Options) -> Result<Self, JournalError> {
-        let database = Database::open(path, options).await?;
-        let writer = Writer::start(path, options)?;
+        let file = path.to_owned();
+        let open = move || {
+            prepare(&file)?;
+            Writer::start(&file, options)
+        };
+        let writer = tokio::task::spawn_blocking(open).await;
+        let writer = writer.map_err(JournalError::from_backend)??;
         let calls = Calls::new(path.to_owned(), writer.clone());
         Ok(Self {
-            database,
+            readers: Readers::new(path),
             writer,
             calls,
         })
@@ -48,7 +52,8 @@ impl SqliteJournal {
     /// The API keys in the same file.
     pub fn keys(&self) -> SqliteKeys {
         SqliteKeys {
-            database: self.database.clone(),
+            readers: self.readers.clone(),
+            writer: self.writer.clone(),
         }
     }
 
@@ -56,17 +61,16 @@ impl SqliteJournal {
     pub async fn close(&self) {
         self.calls.close().await;
         self.writer.close().await;
-        self.database.close().await;
+        self.readers.close().await;
     }
 
     pub(super) async fn row(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRecord>, JournalError> {
-        let row = sqlx::query(include_str!("query/find_run.sql"))
-            .bind(tenant.as_str())
-            .bind(run.to_string())
-            .fetch_optional(&self.database.readers)
-            .await
-            .map_err(map_error)?;
-        Ok(row.as_ref().map(run_row).transpose()?.map(|(_, row)| row))
+        let tenant = tenant.clone();
+        let query = move |connection: &Connection| {
+            let values = params![tenant.as_str(), run.to_string()];
+            select_one(connection, include_str!("query/find_run.sql"), values, run_row)
+        };
+        Ok(self.readers.read(query).await?.map(|(_, row)| row))
     }
 
     async fn write(&self, tenant: &Tenant, run: RunId, words: Words<'_>) -> Result<(), JournalError> {
@@ -102,14 +106,12 @@ impl SqliteJournal {
         let Ok(seq) = i64::try_from(seq) else {
             return Ok(None);
         };
-        let row = sqlx::query(include_str!("query/find_chunk.sql"))
-            .bind(tenant.as_str())
-            .bind(run.to_string())
-            .bind(seq)
-            .fetch_optional(&self.database.readers)
-            .await
-            .map_err(map_error)?;
-        row.as_ref().map(entry).transpose()
+        let tenant = tenant.clone();
+        let query = move |connection: &Connection| {
+            let values = params![tenant.as_str(), run.to_string(), seq];
+            select_one(connection, include_str!("query/find_chunk.sql"), values, entry)
+        };
+        self.readers.read(query).await
     }
 
     async fn entries(
@@ -119,22 +121,26 @@ impl SqliteJournal {
         after: u64,
         limit: usize,
     ) -> Result<Vec<JournalEntry>, JournalError> {
-        let mut rows = sqlx::query(include_str!("query/read_events.sql"))
-            .bind(tenant.as_str())
-            .bind(run.to_string())
-            .bind(to_i64(after)?)
-            .bind(to_i64(limit as u64)?)
-            .fetch(&self.database.readers);
-        let (mut entries, mut bytes) = (Vec::new(), 0);
-        while let Some(row) = rows.try_next().await.map_err(map_error)? {
-            let entry = entry(&row)?;
-            bytes += entry.event.body.len();
-            entries.push(entry);
-            if bytes >= limits::PAGE_BYTES_MAX {
-                break;
+        let tenant = tenant.clone();
+        let (after, limit) = (to_i64(after)?, to_i64(limit as u64)?);
+        let query = move |connection: &Connection| {
+            let mut statement = connection
+                .prepare_cached(include_str!("query/read_events.sql"))
+                .map_err(failed)?;
+            let values = params![tenant.as_str(), run.to_string(), after, limit];
+            let mut rows = statement.query(values).map_err(failed)?;
+            let (mut entries, mut bytes) = (Vec::new(), 0);
+            while let Some(row) = rows.next().map_err(failed)? {
+                let entry = entry(row)?;
+                bytes += entry.event.body.len();
+                entries.push(entry);
+                if bytes >= limits::PAGE_BYTES_MAX {
+                    break;
+                }
             }
-        }
-        Ok(entries)
+            Ok(entries)
+        };
+        self.readers.read(query).await
     }
 }
 
@@ -253,31 +259,18 @@ impl Journal for SqliteJournal {
         client: &str,
         once: &IdempotencyClaim,
     ) -> Result<Option<IdempotencyMatch>, JournalError> {
-        let row = sqlx::query(include_str!("query/find_by_idempotency_key.sql"))
-            .bind(tenant.as_str())
-            .bind(client)
-            .bind(&once.key)
-            .bind(to_i64(once.since_ms)?)
-            .fetch_optional(&self.database.readers)
-            .await
-            .map_err(map_error)?;
-        let Some(row) = row else { return Ok(None) };
-        let id: &str = get(&row, "id")?;
-        let fingerprint: Option<&str> = get(&row, "once_fingerprint")?;
-        Ok(Some(IdempotencyMatch {
-            run: id.parse().map_err(|_| corrupt("id", id))?,
-            same_request: fingerprint == Some(&once.fingerprint),
-        }))
+        let (tenant, client, once) = (tenant.clone(), String::from(client), once.clone());
+        let query = move |connection: &Connection| idempotency_match(connection, &tenant, &client, &once);
+        self.readers.read(query).await
     }
 
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError> {
         self.calls.pick_up().await?;
         let settled = self.calls.settle().await;
-        let rows = sqlx::query(include_str!("query/unfinished_runs.sql"))
-            .fetch_all(&self.database.readers)
-            .await
-            .map_err(map_error)?;
-        let runs: Vec<_> = rows.iter().map(run_row).collect::<Result<_, _>>()?;
+        let query = |connection: &Connection| {
+            select(connection, include_str!("query/unfinished_runs.sql"), [], run_row)
+        };
+        let runs = self.readers.read(query).await?;
         if settled.is_ok() {
             return Ok(runs);
         }
@@ -300,7 +293,7 @@ impl Journal for SqliteJournal {
 fn spooled_row(new: NewRun) -> RunRecord {
     RunRecord {
         id: new.id,
-        module: new.module,
+        kind: new.kind,
         client: new.client,
         command: new.command,
         state: RunState::Running,
@@ -311,9 +304,9 @@ fn spooled_row(new: NewRun) -> RunRecord {
     }
 }
 
-fn entry(row: &SqliteRow) -> Result<JournalEntry, JournalError> {
-    let kind: &str = get(row, "kind")?;
-    let body: &str = get(row, "body")?;
+fn entry(row: &Row<'_>) -> Result<JournalEntry, JournalError> {
+    let kind = text(row, "kind")?;
+    let body = text(row, "body")?;
     let seq: Option<i64> = get(row, "seq")?;
     let event = EncodedEvent {
         kind: EventKind::find(kind).ok_or_else(|| corrupt("kind", kind))?,

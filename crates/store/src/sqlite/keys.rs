@@ -1,119 +1,110 @@
 //! API keys in SQLite, in the file with the runs: access to one implies access to the other.
 
 use async_trait::async_trait;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, Sqlite};
+use engine::port::JournalError;
+use rusqlite::{Connection, Row, params};
 use tenancy::{AllowList, Key, KeyError, KeyId, KeyStore, Scopes, Tenant};
 
-use super::database::Database;
+use super::database::Readers;
+use super::row::{execute, get, select, select_one, text, to_i64, to_u64};
+use super::writer::Writer;
 
 #[derive(Clone, Debug)]
 pub struct SqliteKeys {
-    pub(super) database: Database,
+    pub(super) readers: Readers,
+    pub(super) writer: Writer,
 }
 
 #[async_trait]
 impl KeyStore for SqliteKeys {
     async fn create(&self, key: &Key) -> Result<(), KeyError> {
-        let list = |list: &AllowList| list.names().map(serde_json::to_string).transpose();
-        let made = sqlx::query(include_str!("query/create_key.sql"))
-            .bind(key.id.as_str())
-            .bind(key.tenant.as_str())
-            .bind(&key.name)
-            .bind(&key.hash)
-            .bind(key.scopes.to_string())
-            .bind(list(&key.modules).map_err(KeyError::storage)?)
-            .bind(list(&key.models).map_err(KeyError::storage)?)
-            .bind(key.rate.map(|rate| rate.to_string()))
-            .bind(key.concurrency.map(i64::from))
-            .bind(integer(key.created_at_ms)?)
-            .bind(key.expires_at_ms.map(integer).transpose()?)
-            .bind(key.revoked_at_ms.map(integer).transpose()?)
-            .execute(&self.database.writer)
-            .await
-            .map_err(KeyError::storage)?;
-        match made.rows_affected() {
-            0 => Err(KeyError::Exists(key.id.clone())),
+        let (id, key) = (key.id.clone(), key.clone());
+        let create = move |connection: &Connection| {
+            let list = |list: &AllowList| list.names().map(serde_json::to_string).transpose();
+            let values = params![
+                key.id.as_str(),
+                key.tenant.as_str(),
+                key.name,
+                key.hash,
+                key.scopes.to_string(),
+                list(&key.modules).map_err(JournalError::from_backend)?,
+                list(&key.models).map_err(JournalError::from_backend)?,
+                key.rate.map(|rate| rate.to_string()),
+                key.concurrency,
+                to_i64(key.created_at_ms)?,
+                key.expires_at_ms.map(to_i64).transpose()?,
+                key.revoked_at_ms.map(to_i64).transpose()?,
+            ];
+            execute(connection, include_str!("query/create_key.sql"), values)
+        };
+        match self.writer.run(create).await.map_err(KeyError::storage)? {
+            0 => Err(KeyError::Exists(id)),
             _ => Ok(()),
         }
     }
 
     async fn find(&self, id: &KeyId) -> Result<Option<Key>, KeyError> {
-        let row = sqlx::query(include_str!("query/find_key.sql"))
-            .bind(id.as_str())
-            .fetch_optional(&self.database.readers)
-            .await
-            .map_err(KeyError::storage)?;
-        row.as_ref().map(key).transpose()
+        let id = id.clone();
+        let query = move |connection: &Connection| {
+            select_one(connection, include_str!("query/find_key.sql"), [id.as_str()], key)
+        };
+        self.readers.read(query).await.map_err(KeyError::storage)
     }
 
     async fn list(&self, tenant: Option<&Tenant>) -> Result<Vec<Key>, KeyError> {
-        let rows = sqlx::query(include_str!("query/list_keys.sql"))
-            .bind(tenant.map(Tenant::as_str))
-            .fetch_all(&self.database.readers)
-            .await
-            .map_err(KeyError::storage)?;
-        rows.iter().map(key).collect()
+        let tenant = tenant.cloned();
+        let query = move |connection: &Connection| {
+            let values = [tenant.as_ref().map(Tenant::as_str)];
+            select(connection, include_str!("query/list_keys.sql"), values, key)
+        };
+        self.readers.read(query).await.map_err(KeyError::storage)
     }
 
     async fn revoke(&self, id: &KeyId, at_ms: u64) -> Result<Key, KeyError> {
-        sqlx::query(include_str!("query/revoke_key.sql"))
-            .bind(id.as_str())
-            .bind(integer(at_ms)?)
-            .execute(&self.database.writer)
-            .await
-            .map_err(KeyError::storage)?;
+        let revoked = id.clone();
+        let revoke = move |connection: &Connection| {
+            let values = params![revoked.as_str(), to_i64(at_ms)?];
+            execute(connection, include_str!("query/revoke_key.sql"), values)
+        };
+        self.writer.run(revoke).await.map_err(KeyError::storage)?;
         self.find(id).await?.ok_or_else(|| KeyError::Unknown(id.clone()))
     }
 }
 
-fn key(row: &SqliteRow) -> Result<Key, KeyError> {
-    let scopes: &str = get(row, "scopes")?;
-    let rate: Option<&str> = get(row, "rate")?;
-    let concurrency: Option<i64> = get(row, "concurrency")?;
-    let id: &str = get(row, "id")?;
+fn key(row: &Row<'_>) -> Result<Key, JournalError> {
+    let rate: Option<String> = get(row, "rate")?;
+    let parse_rate = |rate: String| {
+        rate.parse()
+            .map_err(|error: String| JournalError::from_backend(error))
+    };
     Ok(Key {
-        id: id.parse().map_err(|error: String| KeyError::storage(error))?,
-        tenant: Tenant::new(get(row, "tenant")?),
+        id: text(row, "id")?
+            .parse()
+            .map_err(|error: String| JournalError::from_backend(error))?,
+        tenant: Tenant::new(text(row, "tenant")?),
         name: get(row, "name")?,
         hash: get(row, "hash")?,
-        scopes: Scopes::known_in(scopes),
+        scopes: Scopes::known_in(text(row, "scopes")?),
         modules: allowed(row, "modules")?,
         models: allowed(row, "models")?,
-        rate: rate
-            .map(|rate| rate.parse().map_err(|error: String| KeyError::storage(error)))
-            .transpose()?,
-        concurrency: concurrency
-            .map(|count| u32::try_from(count).map_err(KeyError::storage))
-            .transpose()?,
-        created_at_ms: natural(get(row, "created_at_ms")?)?,
+        rate: rate.map(parse_rate).transpose()?,
+        concurrency: get(row, "concurrency")?,
+        created_at_ms: to_u64(get(row, "created_at_ms")?)?,
         expires_at_ms: get::<Option<i64>>(row, "expires_at_ms")?
-            .map(natural)
+            .map(to_u64)
             .transpose()?,
         revoked_at_ms: get::<Option<i64>>(row, "revoked_at_ms")?
-            .map(natural)
+            .map(to_u64)
             .transpose()?,
     })
 }
 
 /// A list that cannot be parsed must not be treated as "no restriction".
-fn allowed(row: &SqliteRow, column: &str) -> Result<AllowList, KeyError> {
-    let text: Option<&str> = get(row, column)?;
-    let names = text.map(serde_json::from_str::<Vec<String>>).transpose();
-    Ok(AllowList::from(names.map_err(KeyError::storage)?))
-}
-
-fn get<'r, T>(row: &'r SqliteRow, column: &str) -> Result<T, KeyError>
-where
-    T: sqlx::Decode<'r, Sqlite> + sqlx::Type<Sqlite>,
-{
-    row.try_get(column).map_err(KeyError::storage)
-}
-
-fn integer(value: u64) -> Result<i64, KeyError> {
-    i64::try_from(value).map_err(KeyError::storage)
-}
-
-fn natural(value: i64) -> Result<u64, KeyError> {
-    u64::try_from(value).map_err(KeyError::storage)
+fn allowed(row: &Row<'_>, column: &str) -> Result<AllowList, JournalError> {
+    let text: Option<String> = get(row, column)?;
+    let names = text
+        .as_deref()
+        .map(serde_json::from_str::<Vec<String>>)
+        .transpose();
+    Ok(AllowList::from(names.map_err(JournalError::from_backend)?))
 }

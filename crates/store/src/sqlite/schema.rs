@@ -1,26 +1,26 @@
 //! Schema migrations: one file per step, applied in order, counted in `user_version`.
 
 use engine::port::JournalError;
-use sqlx::SqlitePool;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::row::failed;
 
 const STEPS: &[&str] = &[
     include_str!("migration/0001_run.sql"),
     include_str!("migration/0002_archive.sql"),
     include_str!("migration/0003_fewer_trees.sql"),
     include_str!("migration/0004_outcome.sql"),
+    include_str!("migration/0005_kind.sql"),
 ];
 
 /// Migrates the file. A file with a newer schema is refused.
-pub(super) async fn migrate(pool: &SqlitePool) -> Result<(), JournalError> {
+pub(super) fn migrate(connection: &Connection) -> Result<(), JournalError> {
     // Two processes may open a new file at once; the second waits and finds it migrated.
-    let mut transaction = pool
-        .begin_with("BEGIN IMMEDIATE")
-        .await
-        .map_err(JournalError::from_backend)?;
-    let version: i64 = sqlx::query_scalar("PRAGMA user_version")
-        .fetch_one(&mut *transaction)
-        .await
-        .map_err(JournalError::from_backend)?;
+    let transaction =
+        Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(failed)?;
+    let version: i64 = transaction
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .map_err(failed)?;
     let done = usize::try_from(version).unwrap_or(usize::MAX);
     if done > STEPS.len() {
         return Err(JournalError::from_backend(format!(
@@ -28,11 +28,8 @@ pub(super) async fn migrate(pool: &SqlitePool) -> Result<(), JournalError> {
             STEPS.len()
         )));
     }
-    for step in STEPS.iter().skip(done).copied() {
-        sqlx::raw_sql(step)
-            .execute(&mut *transaction)
-            .await
-            .map_err(JournalError::from_backend)?;
+    for step in STEPS.iter().skip(done) {
+        transaction.execute_batch(step).map_err(failed)?;
     }
-    transaction.commit().await.map_err(JournalError::from_backend)
+    transaction.commit().map_err(failed)
 }

@@ -11,7 +11,8 @@ use std::thread::{self, JoinHandle};
 use engine::port::JournalError;
 use rusqlite::{Connection, Row};
 
-use super::writer::failed;
+use super::database::connect;
+use super::row::failed;
 use crate::limits;
 
 thread_local! {
@@ -41,7 +42,7 @@ pub(super) struct WalCheckpointer {
 
 impl WalCheckpointer {
     pub(super) fn start(path: &Path) -> Result<Self, JournalError> {
-        let connection = Connection::open(path).map_err(failed)?;
+        let connection = connect(path, limits::READER_CACHE_KIB).map_err(failed)?;
         let (wake, woken) = sync_channel(1);
         let checkpoint_lock = Arc::<Mutex<()>>::default();
         let held = checkpoint_lock.clone();

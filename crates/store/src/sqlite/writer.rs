@@ -7,6 +7,7 @@
 //! its own reasons. A refusal (duplicate key, second writer) changes nothing and requires no rollback.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -16,13 +17,13 @@ use engine::port::{
     EncodedEvent, IdempotencyClaim, IdempotencyMatch, JournalError, NewRun, RunEnd, RunState,
 };
 use ir::RunId;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::booking::{Bookings, bring};
-use super::database::{BUSY_TIMEOUT, Options, cache_size};
+use super::database::{Options, connect};
 use super::inserts::{InsertEvents, InsertUsage, Owner, owner};
-use super::row::{corrupt, to_i64};
+use super::row::{closed, corrupt, failed, kind_columns, select_one, text, to_i64};
 use super::spool::{Held, Line};
 use super::wal_checkpoint::{WalCheckpointer, count_pages};
 use crate::limits;
@@ -55,10 +56,26 @@ pub(super) enum WriteOp {
 /// Receives the result of a job.
 type Done = oneshot::Sender<Result<(), JournalError>>;
 
+struct Work(Box<dyn FnOnce(&Connection) + Send>);
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Work")
+    }
+}
+
 #[derive(Debug)]
 enum Job {
-    Write { write: WriteOp, done: Done },
-    Book { lines: Arc<[Line]>, done: Done },
+    Write {
+        write: WriteOp,
+        done: Done,
+    },
+    Book {
+        lines: Arc<[Line]>,
+        done: Done,
+    },
+    /// A rare write: a key, a review, pruning.
+    Run(Work),
     Close(oneshot::Sender<()>),
 }
 
@@ -84,6 +101,21 @@ impl Writer {
         self.submit(|done| Job::Book { lines, done }).await
     }
 
+    /// Executes statements in a transaction of their own and returns when it is committed.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        statements: impl FnOnce(&Connection) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        let (done, answer) = oneshot::channel();
+        let work = move |connection: &Connection| {
+            // The receiver may be gone.
+            done.send(in_transaction(connection, statements)).ok();
+        };
+        let job = Job::Run(Work(Box::new(work)));
+        self.queue.send(job).await.map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+
     async fn submit(&self, job: impl FnOnce(Done) -> Job) -> Result<(), JournalError> {
         let (done, answer) = oneshot::channel();
         self.queue.send(job(done)).await.map_err(|_| closed())?;
@@ -100,14 +132,12 @@ impl Writer {
 }
 
 fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
-    let mut connection = Connection::open(path)?;
+    let mut connection = connect(path, limits::WRITER_CACHE_KIB)?;
     connection.set_transaction_behavior(TransactionBehavior::Immediate);
-    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     count_pages(&connection)?;
-    connection.pragma_update(None, "cache_size", cache_size(limits::WRITER_CACHE_KIB))?;
     // An event is added only after its run was found or created in the same transaction, and a discarded run
-    // has no events. Pruning deletes the events of a run.
+    // has no events.
     connection.pragma_update(None, "foreign_keys", false)?;
     // States are typed in Rust. A CHECK with a list of strings builds a temporary B-tree for every row.
     connection.pragma_update(None, "ignore_check_constraints", true)?;
@@ -127,6 +157,7 @@ fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
 fn run(connection: Connection, mut checkpoints: WalCheckpointer, mut jobs: mpsc::Receiver<Job>) {
     let mut batch = Vec::new();
     let mut bookings = VecDeque::new();
+    let mut works = Vec::new();
     loop {
         let mut next = match bookings.is_empty() {
             true => jobs.blocking_recv(),
@@ -140,6 +171,7 @@ fn run(connection: Connection, mut checkpoints: WalCheckpointer, mut jobs: mpsc:
             match job {
                 Job::Write { write, done } => batch.push((write, done)),
                 Job::Book { lines, done } => bookings.push_back((Bookings::new(lines), done)),
+                Job::Run(work) => works.push(work),
                 Job::Close(done) => {
                     close = Some(done);
                     break;
@@ -150,6 +182,9 @@ fn run(connection: Connection, mut checkpoints: WalCheckpointer, mut jobs: mpsc:
         }
         if !batch.is_empty() {
             execute_batch(&connection, &mut batch);
+        }
+        for Work(work) in works.drain(..) {
+            work(&connection);
         }
         step(&connection, &mut bookings, || !jobs.is_empty());
         if let Some(close) = close {
@@ -200,6 +235,17 @@ fn execute_batch(connection: &Connection, batch: &mut Vec<QueuedWrite>) {
     }
 }
 
+fn in_transaction<T>(
+    connection: &Connection,
+    statements: impl FnOnce(&Connection) -> Result<T, JournalError>,
+) -> Result<T, JournalError> {
+    // Rolls back on drop.
+    let transaction = connection.unchecked_transaction().map_err(failed)?;
+    let result = statements(&transaction)?;
+    transaction.commit().map_err(failed)?;
+    Ok(result)
+}
+
 fn write_one(connection: &Connection, write: &WriteOp) -> Result<(), JournalError> {
     let mut results = write_batch(connection, [write])?;
     results.pop().unwrap_or(Ok(()))
@@ -247,18 +293,20 @@ fn create(connection: &Connection, tenant: &Tenant, run: &NewRun) -> Result<(), 
         claim_idempotency_key(connection, tenant, &run.client, once)?;
     }
     let (once, created_at_ms) = (run.once.as_ref(), to_i64(run.created_at_ms)?);
+    let (kind, module) = kind_columns(&run.kind);
     let made = connection
         .prepare_cached(include_str!("query/create_run.sql"))
         .and_then(|mut statement| {
             statement.execute(params![
                 tenant.as_str(),
                 String::from(run.id),
-                run.module,
+                module,
                 run.command,
                 created_at_ms,
                 run.client,
                 once.map(|once| &once.key),
                 once.map(|once| &once.fingerprint),
+                kind,
             ])
         })
         .map_err(failed)?;
@@ -280,22 +328,32 @@ fn claim_idempotency_key(
         .prepare_cached(include_str!("query/release_idempotency_key.sql"))
         .and_then(|mut statement| statement.execute(params![tenant.as_str(), client, once.key, since_ms]))
         .map_err(failed)?;
-    let holder = connection
-        .prepare_cached(include_str!("query/find_by_idempotency_key.sql"))
-        .and_then(|mut statement| {
-            let found = statement.query_row(params![tenant.as_str(), client, once.key, since_ms], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
-            });
-            found.optional()
-        })
-        .map_err(failed)?;
-    let Some((id, fingerprint)) = holder else {
-        return Ok(());
-    };
-    Err(JournalError::DuplicateKey(IdempotencyMatch {
-        run: id.parse().map_err(|_| corrupt("id", &id))?,
-        same_request: fingerprint.as_ref() == Some(&once.fingerprint),
-    }))
+    match idempotency_match(connection, tenant, client, once)? {
+        Some(holder) => Err(JournalError::DuplicateKey(holder)),
+        None => Ok(()),
+    }
+}
+
+/// The run that holds an idempotency key.
+pub(super) fn idempotency_match(
+    connection: &Connection,
+    tenant: &Tenant,
+    client: &str,
+    once: &IdempotencyClaim,
+) -> Result<Option<IdempotencyMatch>, JournalError> {
+    let values = params![tenant.as_str(), client, once.key, to_i64(once.since_ms)?];
+    select_one(
+        connection,
+        include_str!("query/find_by_idempotency_key.sql"),
+        values,
+        |row| {
+            let (id, fingerprint) = (text(row, "id")?, row.get::<_, Option<String>>("once_fingerprint"));
+            Ok(IdempotencyMatch {
+                run: id.parse().map_err(|_| corrupt("id", id))?,
+                same_request: fingerprint.map_err(failed)?.as_ref() == Some(&once.fingerprint),
+            })
+        },
+    )
 }
 
 fn append(
@@ -361,15 +419,4 @@ fn discard_run(connection: &Connection, write: &WriteOp) {
             .and_then(|mut statement| statement.execute(params![tenant.as_str(), String::from(run.id)]))
             .ok();
     }
-}
-
-pub(super) fn failed(error: rusqlite::Error) -> JournalError {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => JournalError::Full,
-        _ => JournalError::from_backend(error),
-    }
-}
-
-fn closed() -> JournalError {
-    JournalError::from_backend("the journal is closed")
 }

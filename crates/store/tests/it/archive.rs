@@ -5,9 +5,10 @@ use std::sync::Arc;
 use engine::Tenant;
 use engine::port::{
     Archive, EncodedEvent, EventKind, Journal, JournalError, NewRun, PruneRequest, RunEnd, RunFilter,
-    RunState,
+    RunKind, RunState,
 };
 use ir::RunId;
+use rusqlite::params;
 use store::memory::MemoryJournal;
 use store::sqlite::{Options, SqliteJournal};
 use testkit::conformance::archive;
@@ -39,7 +40,7 @@ async fn sqlite_passes_the_archive_suite() {
 fn new(number: u128) -> NewRun {
     NewRun {
         id: RunId::from_parts(1, number),
-        module: String::from("m"),
+        kind: RunKind::Module(String::from("m")),
         command: String::from("{}"),
         created_at_ms: 1,
         client: String::from("c"),
@@ -102,21 +103,14 @@ async fn full_file_refuses_writes_until_pruned() {
 async fn migrates_from_schema_1() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
-    let options = sqlx::sqlite::SqliteConnectOptions::new()
-        .filename(&path)
-        .create_if_missing(true);
-    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
-    sqlx::raw_sql(include_str!("../../src/sqlite/migration/0001_run.sql"))
-        .execute(&pool)
-        .await
-        .unwrap();
     let run = RunId::from_parts(1, 1);
-    sqlx::query("INSERT INTO run (tenant, id, module, command, state, created_at_ms) VALUES ('local', ?1, 'm', '{}', 'running', 3)")
-        .bind(run.to_string())
-        .execute(&pool)
-        .await
-        .unwrap();
-    pool.close().await;
+    {
+        let file = rusqlite::Connection::open(&path).unwrap();
+        file.execute_batch(include_str!("../../src/sqlite/migration/0001_run.sql"))
+            .unwrap();
+        let insert = "INSERT INTO run (tenant, id, module, command, state, created_at_ms) VALUES ('local', ?1, 'm', '{}', 'running', 3)";
+        file.execute(insert, [run.to_string()]).unwrap();
+    }
     let journal = SqliteJournal::open(&path).await.unwrap();
     let tenant = Tenant::local();
     let row = journal.find(&tenant, run).await.unwrap().unwrap();
@@ -136,16 +130,13 @@ async fn migrates_from_schema_1() {
 }
 
 /// A file of schema 2: two tenants, an unfinished run, and chunks between other events.
-async fn second_schema(path: &std::path::Path) {
-    let options = sqlx::sqlite::SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(true);
-    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+fn second_schema(path: &std::path::Path) {
+    let file = rusqlite::Connection::open(path).unwrap();
     for step in [
         include_str!("../../src/sqlite/migration/0001_run.sql"),
         include_str!("../../src/sqlite/migration/0002_archive.sql"),
     ] {
-        sqlx::raw_sql(step).execute(&pool).await.unwrap();
+        file.execute_batch(step).unwrap();
     }
     for (tenant, number, state, created) in [
         ("local", 1, "running", 7),
@@ -153,14 +144,12 @@ async fn second_schema(path: &std::path::Path) {
         ("other", 3, "running", 5),
         ("third", 4, "failed", 2),
     ] {
-        sqlx::query("INSERT INTO run (tenant, id, module, command, state, created_at_ms, client, last_offset) VALUES (?1, ?2, 'm', '{}', ?3, ?4, 'c', 4)")
-            .bind(tenant)
-            .bind(RunId::from_parts(1, number).to_string())
-            .bind(state)
-            .bind(created)
-            .execute(&pool)
-            .await
-            .unwrap();
+        let insert = "INSERT INTO run (tenant, id, module, command, state, created_at_ms, client, last_offset) VALUES (?1, ?2, 'm', '{}', ?3, ?4, 'c', 4)";
+        file.execute(
+            insert,
+            params![tenant, RunId::from_parts(1, number).to_string(), state, created],
+        )
+        .unwrap();
     }
     for (offset, kind, seq) in [
         (1, "meta", None),
@@ -168,28 +157,30 @@ async fn second_schema(path: &std::path::Path) {
         (3, "progress", None),
         (4, "chunk", Some(2)),
     ] {
-        sqlx::query("INSERT INTO event (tenant, run, \"offset\", kind, seq, body) VALUES ('local', ?1, ?2, ?3, ?4, ?2)")
-            .bind(RunId::from_parts(1, 1).to_string())
-            .bind(offset)
-            .bind(kind)
-            .bind(seq)
-            .execute(&pool)
-            .await
-            .unwrap();
-    }
-    sqlx::query("INSERT INTO usage (tenant, run, attempt, client, module, outcome, at_ms) VALUES ('local', ?1, 1, 'c', 'm', 'won', 1)")
-        .bind(RunId::from_parts(1, 2).to_string())
-        .execute(&pool)
-        .await
+        let insert = "INSERT INTO event (tenant, run, \"offset\", kind, seq, body) VALUES ('local', ?1, ?2, ?3, ?4, ?2)";
+        file.execute(
+            insert,
+            params![RunId::from_parts(1, 1).to_string(), offset, kind, seq],
+        )
         .unwrap();
-    pool.close().await;
+    }
+    let insert = "INSERT INTO usage (tenant, run, attempt, client, module, outcome, at_ms) VALUES ('local', ?1, 1, 'c', 'm', 'won', 1)";
+    file.execute(insert, [RunId::from_parts(1, 2).to_string()])
+        .unwrap();
+    let relayed = RunId::from_parts(1, 5).to_string();
+    for statement in [
+        "INSERT INTO run (tenant, id, module, command, state, created_at_ms, last_offset) VALUES ('local', ?1, '', '{}', 'failed', 9, 2)",
+        "INSERT INTO event (tenant, run, \"offset\", kind, seq, body) VALUES ('local', ?1, 1, 'chunk', 1, 'data: 1'), ('local', ?1, 2, 'error', NULL, '')",
+    ] {
+        file.execute(statement, [&relayed]).unwrap();
+    }
 }
 
 #[tokio::test]
 async fn migrates_from_schema_2() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
-    second_schema(&path).await;
+    second_schema(&path);
     let (local, run) = (Tenant::local(), RunId::from_parts(1, 1));
     for _ in 0..2 {
         let journal = SqliteJournal::open(&path).await.unwrap();
@@ -204,6 +195,17 @@ async fn migrates_from_schema_2() {
             assert_eq!(found.map(|entry| entry.offset), offset);
         }
         assert_eq!(journal.read(&local, run, 0, 9).await.unwrap().len(), 4);
+        let row = journal.find(&local, run).await.unwrap().unwrap();
+        assert_eq!(row.kind, RunKind::Module(String::from("m")));
+        let relayed = RunId::from_parts(1, 5);
+        let row = journal.find(&local, relayed).await.unwrap().unwrap();
+        assert_eq!(row.kind, RunKind::Relay);
+        let frames = journal.read(&local, relayed, 0, 9).await.unwrap();
+        let kinds = frames.iter().map(|entry| entry.event.kind);
+        assert_eq!(
+            kinds.collect::<Vec<_>>(),
+            [EventKind::Chunk, EventKind::Interrupted]
+        );
         journal.close().await;
     }
     let journal = SqliteJournal::open(&path).await.unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{EncodedEvent, EventKind, Journal, NewRun};
+use engine::port::{EncodedEvent, EventKind, Journal, NewRun, RunKind};
 use futures::FutureExt;
 use ir::RunId;
 use store::limits;
@@ -44,13 +44,9 @@ async fn newer_schema_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     SqliteJournal::open(&path).await.unwrap().close().await;
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
-    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
-    sqlx::query("PRAGMA user_version = 99")
-        .execute(&pool)
-        .await
-        .unwrap();
-    pool.close().await;
+    let file = rusqlite::Connection::open(&path).unwrap();
+    file.pragma_update(None, "user_version", 99).unwrap();
+    drop(file);
     let error = SqliteJournal::open(&path).await.unwrap_err();
     assert!(error.to_string().contains("version 99"), "{error}");
 }
@@ -65,7 +61,7 @@ async fn run_is_discarded_if_its_creator_disconnected() {
     let tenant = Tenant::local();
     let new = |number| NewRun {
         id: RunId::from_parts(number, 0),
-        module: String::from("m"),
+        kind: RunKind::Module(String::from("m")),
         command: String::from("{}"),
         created_at_ms: number,
         client: String::new(),

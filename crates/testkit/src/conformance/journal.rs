@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine::Tenant;
 use engine::port::{
     EncodedEvent, EventKind, IdempotencyClaim, IdempotencyMatch, Journal, JournalError, NewRun, RunEnd,
-    RunState,
+    RunKind, RunState,
 };
 use ir::RunId;
 
@@ -76,7 +76,7 @@ async fn entries_are_read_in_order(journal: SharedJournal) {
     assert_eq!(bodies(&journal, run(1)).await, ["1", "2", "3", "4", "5"]);
     let row = journal.find(&tenant, run(1)).await.unwrap().unwrap();
     assert_eq!((row.last_offset, row.state), (5, RunState::Running));
-    assert_eq!((row.module.as_str(), row.command.as_str()), ("m", "{}"));
+    assert_eq!((row.kind.module(), row.command.as_str()), (Some("m"), "{}"));
 }
 
 async fn reading_starts_after_an_offset(journal: SharedJournal) {
@@ -355,7 +355,7 @@ pub fn run(number: u128) -> RunId {
 pub fn new(id: RunId) -> NewRun {
     NewRun {
         id,
-        module: String::from("m"),
+        kind: RunKind::Module(String::from("m")),
         command: String::from("{}"),
         created_at_ms: 1,
         client: String::from("c"),

@@ -12,23 +12,23 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ("tenancy", &["ir"], IO),
     ("media", &["ir"], IO),
     ("wire", &["ir"], IO),
-    ("spill", &["ir"], &["sqlx", "reqwest", "axum"]),
+    ("spill", &["ir"], &["rusqlite", "reqwest", "axum"]),
     (
         "engine",
         &["ir", "module", "media", "tenancy", "spill"],
-        &["sqlx", "reqwest", "axum"],
+        &["rusqlite", "reqwest", "axum"],
     ),
     (
         "providers",
         &["ir", "wire", "tenancy", "spill", "engine"],
-        &["sqlx", "axum"],
+        &["rusqlite", "axum"],
     ),
-    ("local", &["ir", "engine"], &["sqlx", "axum", "reqwest"]),
+    ("local", &["ir", "engine"], &["rusqlite", "axum", "reqwest"]),
     ("store", &["ir", "tenancy", "engine"], &["axum", "reqwest"]),
     (
         "gateway",
         &["ir", "module", "wire", "tenancy", "spill", "engine"],
-        &["sqlx", "reqwest"],
+        &["rusqlite", "reqwest"],
     ),
     (
         "cogn",
@@ -58,7 +58,7 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
 
 /// Crates for IO, which pure crates must not use.
 const IO: &[&str] = &[
-    "tokio", "reqwest", "axum", "sqlx", "hyper", "rand", "tempfile", "ureq",
+    "tokio", "reqwest", "axum", "rusqlite", "hyper", "rand", "tempfile", "ureq",
 ];
 
 #[test]

@@ -137,7 +137,7 @@ impl Reload {
         let auth = doors
             .map(|doors| doors.auth(self.listen, &settings))
             .transpose()?;
-        let files = self.engine.media().run_files().cloned();
+        let files = self.gateway.engine().media().run_files().cloned();
         let desk = media::for_server(&settings).with_run_files(files);
         let fleet = backends::fleet(&self.backends, self.config.as_deref(), desk.store())?;
         // Validation is complete: the following steps cannot fail.

@@ -1,5 +1,5 @@
 SELECT
-    tenant, id, module, command, state, code, created_at_ms, finished_at_ms, last_offset, client,
+    tenant, id, kind, module, command, state, code, created_at_ms, finished_at_ms, last_offset, client,
     review_reason, review_decision, review_by, review_comment, review_data, review_at_ms
 FROM run
 WHERE tenant = ?1 AND id = ?2

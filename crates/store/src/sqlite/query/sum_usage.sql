@@ -1,6 +1,6 @@
 SELECT
     CASE WHEN ?4 THEN client END AS client,
-    CASE WHEN ?5 THEN module END AS module,
+    CASE WHEN ?5 THEN NULLIF(module, '') END AS module,
     CASE WHEN ?6 THEN model END AS model,
     CASE WHEN ?7 THEN at_ms / 86400000 END AS day,
     COUNT(DISTINCT tenant || ' ' || run) AS runs,

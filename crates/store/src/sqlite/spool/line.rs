@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{AttemptUsage, EncodedEvent, EventKind, LifecycleRecord, NewRun, RunEnd, RunOutcome};
+use engine::port::{
+    AttemptUsage, EncodedEvent, EventKind, LifecycleRecord, NewRun, RunEnd, RunKind, RunOutcome,
+};
 use ir::RunId;
 use serde::{Deserialize, Serialize};
 
@@ -102,7 +104,7 @@ impl<'a> Enter<'a> {
         Self {
             tenant,
             id: new.id,
-            module: Cow::Borrowed(&new.module),
+            module: Cow::Borrowed(new.kind.module().unwrap_or_default()),
             command: Text::of(&new.command),
             created_at_ms: new.created_at_ms,
             client: Cow::Borrowed(&new.client),
@@ -114,7 +116,10 @@ impl<'a> Enter<'a> {
             tenant: Tenant::new(&self.tenant),
             note: Note::Booked(LifecycleRecord::Started(NewRun {
                 id: self.id,
-                module: self.module.into_owned(),
+                kind: match self.module.is_empty() {
+                    true => RunKind::Relay,
+                    false => RunKind::Module(self.module.into_owned()),
+                },
                 command: String::from(tail.take(&self.command)?),
                 created_at_ms: self.created_at_ms,
                 client: self.client.into_owned(),
@@ -252,7 +257,7 @@ mod tests {
     use std::sync::Arc;
 
     use engine::Tenant;
-    use engine::port::{AttemptUsage, EncodedEvent, EventKind, LifecycleRecord, NewRun, RunEnd};
+    use engine::port::{AttemptUsage, EncodedEvent, EventKind, LifecycleRecord, NewRun, RunEnd, RunKind};
     use ir::RunId;
 
     use super::{Line, Note};
@@ -262,7 +267,7 @@ mod tests {
         let run = RunId::from_parts(7, 8);
         let new = NewRun {
             id: run,
-            module: String::from("a\n\"module\""),
+            kind: RunKind::Module(String::from("a\n\"module\"")),
             command: String::from(long),
             created_at_ms: 3,
             client: String::from("c"),

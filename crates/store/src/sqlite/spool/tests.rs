@@ -1,7 +1,7 @@
 //! Spool files on a full disk.
 
 use engine::Tenant;
-use engine::port::{LifecycleRecord, NewRun};
+use engine::port::{LifecycleRecord, NewRun, RunKind};
 use ir::RunId;
 
 use super::log::Log;
@@ -15,7 +15,7 @@ fn run(number: usize) -> RunId {
 fn line(number: usize) -> Line {
     let new = NewRun {
         id: run(number),
-        module: String::from("m"),
+        kind: RunKind::Module(String::from("m")),
         command: String::from("{}"),
         created_at_ms: 1,
         client: String::new(),

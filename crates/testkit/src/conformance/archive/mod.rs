@@ -8,7 +8,7 @@ use std::sync::Arc;
 use engine::Tenant;
 use engine::port::{
     Archive, AttemptUsage, DAY_MS, EventKind, Journal, JournalError, LifecycleRecord, NewRun, ReviewDecision,
-    ReviewOutcome, RunEnd, RunFilter, RunStatus, UsageFilter, UsageRow,
+    ReviewOutcome, RunEnd, RunFilter, RunKind, RunStatus, UsageFilter, UsageRow,
 };
 
 use super::journal::{chunks, last, new, run};
@@ -313,7 +313,7 @@ async fn usage_adds_up_and_unknown_stays_unknown((journal, archive): Stores) {
         (3, "b", Vec::new()),
     ] {
         let row = NewRun {
-            module: String::from(module),
+            kind: RunKind::Module(String::from(module)),
             ..new(run(number))
         };
         journal.create(&tenant, &row).await.unwrap();
