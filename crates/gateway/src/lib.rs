@@ -20,6 +20,7 @@ mod origin;
 mod request;
 mod response;
 mod route;
+mod schema_threads;
 mod server;
 mod settings;
 mod state;

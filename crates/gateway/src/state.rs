@@ -17,6 +17,7 @@ use crate::limits;
 use crate::metrics::Metrics;
 use crate::response::ApiError;
 use crate::route::Description;
+use crate::schema_threads::SchemaThreads;
 use crate::settings::Settings;
 use crate::stream_limit::StreamLimiter;
 
@@ -44,6 +45,8 @@ pub struct GatewayInner {
     pub(crate) sockets: TaskTracker,
     /// Permits for multipart forms in memory.
     pub(crate) multipart_permits: Arc<Semaphore>,
+    /// Threads for the schemas of requests.
+    pub(crate) schema_threads: SchemaThreads,
     /// Runs whose client may disconnect and request the response again.
     pub(crate) detached_runs: TaskTracker,
 }
@@ -73,6 +76,7 @@ impl Gateway {
             ended: CancellationToken::new(),
             sockets: TaskTracker::new(),
             multipart_permits: Arc::new(Semaphore::new(limits::FORMS_MAX)),
+            schema_threads: SchemaThreads::new(),
             detached_runs: TaskTracker::new(),
         }))
     }
