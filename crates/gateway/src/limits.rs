@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Largest request body that is read.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Most JSON values in one request body or message; each takes up to 500 bytes of memory.
+pub const JSON_VALUES_MAX: usize = 500_000;
 /// Largest form with files that is read.
 pub const FORM_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Most multipart forms in memory at a time; further ones wait to be read.
@@ -84,6 +86,10 @@ pub const PAGE_RUNS: usize = 50;
 pub const COMMENT_BYTES_MAX: usize = 10_000;
 /// Most warnings beside one response of a vendor API.
 pub const WARNINGS_MAX: usize = 16;
+/// Stack of a thread that compiles or applies a schema of a request: both are recursive.
+pub const SCHEMA_STACK_BYTES: usize = 64 * 1024 * 1024;
+/// Most of these threads; further work waits.
+pub const SCHEMA_THREADS_MAX: usize = 4;
 /// Most schema errors of an answer that are reported.
 pub const SCHEMA_ERRORS_MAX: usize = 10;
 /// How often an answer that does not match its schema is repaired or requested again.

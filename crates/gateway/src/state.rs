@@ -22,6 +22,7 @@ use crate::limits;
 use crate::metrics::Metrics;
 use crate::response::ApiError;
 use crate::route::Description;
+use crate::schema_threads::SchemaThreads;
 use crate::settings::Settings;
 use crate::stream_limit::{ClientStreams, StreamLimiter, StreamPermit};
 
@@ -59,6 +60,8 @@ pub struct GatewayState {
     pub(crate) sockets: TaskTracker,
     /// Permits for multipart forms in memory.
     pub(crate) multipart_permits: Arc<Semaphore>,
+    /// Threads for the schemas of requests.
+    pub(crate) schema_threads: SchemaThreads,
     /// Runs whose client may disconnect and request the response again.
     pub(crate) detached_runs: TaskTracker,
 }
@@ -91,6 +94,7 @@ impl Gateway {
             ended: CancellationToken::new(),
             sockets: TaskTracker::new(),
             multipart_permits: Arc::new(Semaphore::new(limits::FORMS_MAX)),
+            schema_threads: SchemaThreads::new(),
             detached_runs: TaskTracker::new(),
         };
         Self {

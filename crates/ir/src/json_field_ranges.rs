@@ -2,10 +2,13 @@
 //! in a body that otherwise stays byte for byte as received. Values are skipped with the JSON parser and not
 //! kept.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Deserializer;
+
+use crate::limits;
 
 /// The fields of a body, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +19,8 @@ pub struct FieldRanges {
 }
 
 impl FieldRanges {
-    /// `None` if the body is not one object or has a duplicate field, which would be ambiguous.
+    /// `None` if the body is not one object, has too many fields or has a duplicate field, which would be
+    /// ambiguous.
     pub fn of(body: &[u8]) -> Option<Self> {
         let mut at = mark(body, 0, b'{')?;
         let mut outline = Self {
@@ -26,11 +30,13 @@ impl FieldRanges {
         if let Some(behind) = mark(body, at, b'}') {
             return blank(body, behind).then_some(outline);
         }
+        let mut known = HashSet::new();
         loop {
             let (name, behind) = value::<String>(body, at)?;
             at = skip(body, mark(body, behind, b':')?);
             let (_, behind) = value::<IgnoredAny>(body, at)?;
-            if outline.range(&name).is_some() {
+            count_step();
+            if known.len() >= limits::BODY_FIELDS_MAX || !known.insert(name.clone()) {
                 return None;
             }
             outline.fields.push((name, at..behind));
@@ -45,7 +51,10 @@ impl FieldRanges {
 
     /// The byte range of a field's value.
     pub fn range(&self, name: &str) -> Option<Range<usize>> {
-        let found = self.fields.iter().find(|(field, _)| field == name);
+        let found = self.fields.iter().find(|(field, _)| {
+            count_step();
+            field == name
+        });
         found.map(|(_, place)| place.clone())
     }
 
@@ -80,6 +89,12 @@ impl FieldRanges {
     }
 }
 
+/// Counts the fields that are looked at, for the test of linear time.
+fn count_step() {
+    #[cfg(test)]
+    tests::STEPS.with(|steps| steps.set(steps.get() + 1));
+}
+
 /// One value at this offset, and the offset behind it.
 fn value<T: DeserializeOwned>(body: &[u8], at: usize) -> Option<(T, usize)> {
     let mut values = Deserializer::from_slice(body.get(at..)?).into_iter::<T>();
@@ -108,6 +123,35 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     use super::FieldRanges;
+    use crate::limits;
+
+    thread_local! {
+        pub(super) static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    /// The steps for an object with this many fields, and whether it was accepted.
+    fn steps(fields: usize) -> (usize, bool) {
+        let body: Map<String, Value> = (0..fields)
+            .map(|field| (format!("k{field}"), json!(field)))
+            .collect();
+        let body = Value::Object(body).to_string();
+        STEPS.set(0);
+        let outline = FieldRanges::of(body.as_bytes());
+        if let Some(outline) = &outline {
+            outline.replace(body.as_bytes(), &[("model", String::from("1"))]);
+        }
+        (STEPS.get(), outline.is_some())
+    }
+
+    #[test]
+    fn duplicates_are_found_in_linear_time() {
+        let half = limits::BODY_FIELDS_MAX / 2;
+        let (few, many) = (steps(half), steps(2 * half));
+        assert!(few.1 && many.1);
+        assert!(many.0 * 10 <= few.0 * 22, "{} {}", few.0, many.0);
+        let (too_many, accepted) = steps(64_000);
+        assert!(!accepted && too_many <= 2 * many.0, "{too_many}");
+    }
 
     fn replace(body: &str, changes: &[(&str, String)]) -> Option<String> {
         let outline = FieldRanges::of(body.as_bytes())?;

@@ -72,3 +72,29 @@ pub const MISMATCHES_MAX: usize = 20;
 /// Maximum depth and number of fields counted for test coverage.
 pub const COVERED_DEPTH_MAX: usize = 8;
 pub const COVERED_FIELDS_MAX: usize = 2_000;
+/// Maximum number of JSON values in one schema.
+pub const SCHEMA_NODES_MAX: usize = 10_000;
+/// Maximum size of one schema: its texts, and the pointers of all its values.
+pub const SCHEMA_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Maximum number of references in one schema.
+pub const SCHEMA_REFERENCES_MAX: usize = 1_000;
+/// Longest chain of schemas that apply to the same value, each by a reference or by a keyword like `allOf`.
+pub const SCHEMA_PATH_MAX: u64 = 64;
+/// Maximum number of definitions of one schema, with other targets of its references.
+pub const SCHEMA_DEFINITIONS_MAX: usize = 500;
+/// Maximum number of patterns in one schema.
+pub const SCHEMA_PATTERNS_MAX: usize = 200;
+/// Longest pattern of a schema with its repetitions written out, in characters.
+pub const SCHEMA_REPETITION_MAX: usize = 2_000;
+/// Maximum size of one compiled pattern, in bytes.
+pub const SCHEMA_PATTERN_BYTES_MAX: usize = 256 * 1024;
+/// Maximum number of steps back while one pattern is matched.
+pub const SCHEMA_BACKTRACKS_MAX: usize = 10_000;
+/// How often a schema may evaluate one value.
+pub const SCHEMA_COST_MAX: u64 = 5_000;
+/// How many evaluations one application of a schema may need ...
+pub const SCHEMA_STEPS_MAX: u64 = 2_000_000;
+/// ... or this many per value of the instance, if that is more.
+pub const SCHEMA_STEPS_PER_VALUE_MAX: u64 = 32;
+/// How many evaluations an application may need whose errors are listed.
+pub const SCHEMA_LISTED_STEPS_MAX: u64 = 200_000;

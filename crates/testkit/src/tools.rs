@@ -54,6 +54,29 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Downloads the source archive of a Python package from the registry that is configured on this machine,
+/// verified by its digest, and unpacks it. Returns the folder with its contents.
+pub fn unpack_source_archive(name: &str, version: &str, sha256: &str, folder: &Path) -> PathBuf {
+    require(&[("tar", "tar")]);
+    let list = folder.join("requirements.txt");
+    fs::write(&list, format!("{name}=={version} --hash=sha256:{sha256}\n")).unwrap();
+    let (list, target) = (list.to_str().unwrap(), folder.to_str().unwrap());
+    let pip = [
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--quiet",
+        "download",
+        "--no-deps",
+    ];
+    let what = ["--no-binary", name, "--require-hashes", "-r", list, "-d", target];
+    run("python3", &[pip.as_slice(), what.as_slice()].concat());
+    let unpacked = format!("{name}-{version}");
+    let archive = folder.join(format!("{unpacked}.tar.gz"));
+    run("tar", &["-xzf", archive.to_str().unwrap(), "-C", target]);
+    folder.join(unpacked)
+}
+
 /// Downloads wheels from the registry that is configured on this machine, each verified by the digest in the
 /// requirements, and returns their paths sorted by name.
 pub fn wheels(requirements: &str, folder: &Path) -> Vec<PathBuf> {

@@ -104,6 +104,8 @@ mod run_flags;
 #[cfg(test)]
 mod run_history;
 #[cfg(test)]
+mod schema_suite;
+#[cfg(test)]
 mod schemathesis;
 #[cfg(test)]
 mod serve;

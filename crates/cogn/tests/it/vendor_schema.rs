@@ -101,3 +101,63 @@ async fn answer_that_never_matches_is_refused() {
         .unwrap();
     assert_eq!(response.status(), 400);
 }
+
+/// A schema of `length` definitions, each of which refers to the next one `width` times.
+fn reference_chain(length: usize, width: usize) -> Value {
+    let mut definitions = serde_json::Map::new();
+    for index in 0..length {
+        let next = json!({"$ref": format!("#/$defs/d{}", index + 1)});
+        definitions.insert(format!("d{index}"), json!({"allOf": vec![next; width]}));
+    }
+    definitions.insert(format!("d{length}"), json!({"type": "object"}));
+    json!({"$ref": "#/$defs/d0", "$defs": definitions})
+}
+
+#[tokio::test]
+async fn hostile_schemas_are_refused_by_name_of_the_limit() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.script("any", &json!([{"reply": "{}"}]))]);
+    let chat = |schema: &Value| {
+        let mut body = question(Dialect::OpenaiChat, "m", "count");
+        body["response_format"] =
+            json!({"type": "json_schema", "json_schema": {"name": "a", "schema": schema}});
+        body
+    };
+    let send = |body: Value| {
+        server
+            .post(path(Dialect::OpenaiChat))
+            .body(body.to_string())
+            .send()
+    };
+    for (schema, limit) in [
+        (reference_chain(15_000, 1), "schema_nodes_max"),
+        (reference_chain(400, 1), "schema_reference_path_max"),
+        (reference_chain(30, 2), "schema_cost_max"),
+    ] {
+        let mut checked = chat(&schema);
+        checked["cogn"] = json!({"validate": "check"});
+        let mut with_tool = question(Dialect::OpenaiChat, "m", "count");
+        with_tool["tools"] = json!([{"type": "function", "function": {"name": "f", "parameters": schema}}]);
+        for body in [checked, chat(&schema), with_tool] {
+            let response = send(body).await.unwrap();
+            assert_eq!(response.status(), 400, "{limit}");
+            let message = body_of(response).await["error"]["message"].to_string();
+            assert!(message.contains(limit), "{message}");
+        }
+        let canonical = json!({"version": 1, "operation": "chat_completions", "payload": {
+            "model": "m", "messages": [{"role": "user", "content": "count"}],
+            "response_format": {"type": "json_schema", "schema": schema},
+        }});
+        let response = server
+            .post("/v1/canonical")
+            .body(canonical.to_string())
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(response.status(), 400, "{limit}");
+        assert!(response.text().await.unwrap().contains(limit), "{limit}");
+    }
+    let mut ordinary = chat(&reference_chain(5, 2));
+    ordinary["cogn"] = json!({"validate": "check"});
+    assert_eq!(send(ordinary).await.unwrap().status(), 200);
+}

@@ -68,7 +68,11 @@ impl ChatCall {
     ) -> Result<Response, VendorError> {
         let check = match self.wish.validate {
             ValidateMode::Off => None,
-            ValidateMode::Check | ValidateMode::Repair => SchemaCheck::of(&self.chat)?,
+            ValidateMode::Check | ValidateMode::Repair => {
+                SchemaCheck::of(&self.chat, &gateway.schema_threads)
+                    .boxed()
+                    .await?
+            }
         };
         let permit = self.streams.then(|| gateway.stream_permit(&self.client));
         let mut permit = permit.transpose()?;
@@ -169,7 +173,7 @@ impl ChatCall {
                 receipt.add(&earlier);
                 response.usage = sum_usage(usage, response.usage.take());
             }
-            let misfits = match check.judge(&response) {
+            let misfits = match check.judge(&response).await {
                 Verdict::Fits => break self.respond_checked(response, &receipt, &repairs, manner),
                 Verdict::FitsAs(text) if self.wish.validate == ValidateMode::Repair => {
                     replace_text(&mut response, text);

@@ -1,17 +1,20 @@
 //! Validation of answers against the schema of `response_format`, by this server. Text around the JSON can be
 //! removed; the JSON is never changed.
 
+use std::sync::Arc;
+
 use ir::{ChatRequest, ChatResponse, Message, Part, PartBody, ResponseFormat, Role};
-use jsonschema::Validator;
-use module::schema::reference_problems;
+use module::schema::CompiledSchema;
 use serde_json::Value;
 
 use super::error::VendorError;
 use crate::limits;
+use crate::schema_threads::SchemaThreads;
 
 #[derive(Debug)]
 pub(super) struct SchemaCheck {
-    validator: Validator,
+    schema: Arc<CompiledSchema>,
+    threads: SchemaThreads,
 }
 
 /// Result of the validation.
@@ -26,7 +29,7 @@ pub(super) enum Verdict {
 
 impl SchemaCheck {
     /// `None` if no schema was requested.
-    pub(super) fn of(chat: &ChatRequest) -> Result<Option<Self>, VendorError> {
+    pub(super) async fn of(chat: &ChatRequest, threads: &SchemaThreads) -> Result<Option<Self>, VendorError> {
         let schema = match &chat.response_format {
             Some(ResponseFormat::JsonSchema { schema, .. }) => Value::clone(schema),
             Some(ResponseFormat::JsonObject) => serde_json::json!({"type": "object"}),
@@ -34,46 +37,50 @@ impl SchemaCheck {
         };
         let unusable =
             |why: String| VendorError::invalid(format!("the response schema is not usable: {why}"));
-        // References are never fetched.
-        if let Some(problem) = reference_problems(&schema, &[""]).first() {
-            return Err(unusable(format!(
-                "`$ref: {}` does not resolve",
-                problem.reference
-            )));
-        }
-        let validator = jsonschema::validator_for(&schema).map_err(|error| unusable(error.to_string()))?;
-        Ok(Some(Self { validator }))
+        let compiled = threads.run(|| CompiledSchema::of_request(schema)).await;
+        let compiled = compiled
+            .ok_or_else(|| VendorError::new(500, "E4000", "the schema could not be compiled"))?
+            .map_err(|error| unusable(error.message))?;
+        Ok(Some(Self {
+            schema: Arc::new(compiled),
+            threads: threads.clone(),
+        }))
     }
 
     /// A tool call is not the final answer and is not validated; a refusal does not match.
-    pub(super) fn judge(&self, response: &ChatResponse) -> Verdict {
+    pub(super) async fn judge(&self, response: &ChatResponse) -> Verdict {
         if response.tool_calls().next().is_some() {
             return Verdict::Fits;
         }
-        let text = response.text();
-        let whole = match serde_json::from_str::<Value>(&text) {
-            Ok(value) => self.misfits(&value),
-            Err(error) => vec![format!("it is not JSON: {error}")],
-        };
-        if whole.is_empty() {
-            return Verdict::Fits;
-        }
-        match inner(&text).filter(|inner| {
-            let value = serde_json::from_str::<Value>(inner);
-            value.is_ok_and(|value| self.misfits(&value).is_empty())
-        }) {
-            Some(inner) => Verdict::FitsAs(String::from(inner)),
-            None => Verdict::Misfit(whole),
-        }
+        let (schema, text) = (Arc::clone(&self.schema), response.text());
+        let verdict = self.threads.run(move || judge(&schema, &text)).await;
+        verdict.unwrap_or_else(|| Verdict::Misfit(vec![String::from("it could not be validated")]))
     }
+}
 
-    fn misfits(&self, value: &Value) -> Vec<String> {
-        self.validator
-            .iter_errors(value)
-            .take(limits::SCHEMA_ERRORS_MAX)
-            .map(|error| format!("{}: {}", error.instance_path(), error.masked()))
-            .collect()
+fn judge(schema: &CompiledSchema, text: &str) -> Verdict {
+    let whole = match serde_json::from_str::<Value>(text) {
+        Ok(value) => misfits(schema, &value),
+        Err(error) => vec![format!("it is not JSON: {error}")],
+    };
+    if whole.is_empty() {
+        return Verdict::Fits;
     }
+    match inner(text).filter(|inner| {
+        let value = serde_json::from_str::<Value>(inner);
+        value.is_ok_and(|value| schema.is_valid(&value))
+    }) {
+        Some(inner) => Verdict::FitsAs(String::from(inner)),
+        None => Verdict::Misfit(whole),
+    }
+}
+
+fn misfits(schema: &CompiledSchema, value: &Value) -> Vec<String> {
+    schema
+        .errors(value)
+        .take(limits::SCHEMA_ERRORS_MAX)
+        .map(|error| format!("{}: {}", error.instance_path(), error.masked()))
+        .collect()
 }
 
 /// The JSON within a text: from its first bracket to its last.
@@ -112,7 +119,9 @@ mod tests {
 
     use super::{SchemaCheck, Verdict};
 
-    fn judge(text: &str) -> Verdict {
+    use crate::schema_threads::SchemaThreads;
+
+    async fn judge(text: &str) -> Verdict {
         let chat = ChatRequest {
             response_format: Some(ResponseFormat::JsonSchema {
                 name: None,
@@ -130,32 +139,38 @@ mod tests {
             parts: vec![Part::text(text)],
             ..ChatResponse::default()
         };
-        SchemaCheck::of(&chat).unwrap().unwrap().judge(&response)
+        let check = SchemaCheck::of(&chat, &SchemaThreads::new()).await;
+        check.unwrap().unwrap().judge(&response).await
     }
 
-    #[test]
-    fn distinguishes_text_around_json_from_invalid_json() {
-        assert_eq!(judge(r#"{"n": 3}"#), Verdict::Fits);
+    #[tokio::test]
+    async fn distinguishes_text_around_json_from_invalid_json() {
+        assert_eq!(judge(r#"{"n": 3}"#).await, Verdict::Fits);
         assert_eq!(
-            judge("Sure!\n```json\n{\"n\": 3}\n```"),
+            judge("Sure!\n```json\n{\"n\": 3}\n```").await,
             Verdict::FitsAs(String::from(r#"{"n": 3}"#))
         );
         for text in [r#"{"n": "3"}"#, "{}", "[]", "", "no", r#"{"n": 3"#] {
-            assert!(matches!(judge(text), Verdict::Misfit(_)), "{text}");
+            assert!(matches!(judge(text).await, Verdict::Misfit(_)), "{text}");
         }
     }
 
-    #[test]
-    fn refuses_unusable_schema() {
-        let chat = ChatRequest {
-            response_format: Some(ResponseFormat::JsonSchema {
-                name: None,
-                description: None,
-                schema: json!({"$ref": "https://elsewhere.example/schema.json"}).into(),
-                strict: None,
-            }),
-            ..ChatRequest::default()
-        };
-        assert!(SchemaCheck::of(&chat).is_err());
+    #[tokio::test]
+    async fn refuses_unusable_schema() {
+        for schema in [
+            json!({"$ref": "https://elsewhere.example/schema.json"}),
+            json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]}),
+        ] {
+            let chat = ChatRequest {
+                response_format: Some(ResponseFormat::JsonSchema {
+                    name: None,
+                    description: None,
+                    schema: schema.into(),
+                    strict: None,
+                }),
+                ..ChatRequest::default()
+            };
+            assert!(SchemaCheck::of(&chat, &SchemaThreads::new()).await.is_err());
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! The body of an execute request. It is a wrapper if and only if it has `input` and all other keys start
 //! with an underscore; otherwise it is the input itself.
 
+mod json_values;
+
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -14,6 +16,8 @@ use module::manifest::ChunkType;
 use module::stream::Checkpoint;
 use serde::Deserialize;
 use serde_json::Value;
+
+pub(crate) use json_values::check_json_values;
 
 use crate::limits;
 use crate::negotiate::{RequestedMode, parse_mode};
@@ -146,7 +150,7 @@ fn part<T: serde::de::DeserializeOwned>(value: Option<Value>, name: &str) -> Res
     })
 }
 
-/// Reads the whole body, within a timeout and a size limit.
+/// Reads a JSON body, within a timeout and limits of its bytes and values.
 pub(crate) async fn read_bytes(body: Body, timeout: Duration) -> Result<Bytes, ApiError> {
     let bytes = tokio::time::timeout(timeout, collect_body(body)).await;
     let bytes = bytes.map_err(|_| {
@@ -157,6 +161,7 @@ pub(crate) async fn read_bytes(body: Body, timeout: Duration) -> Result<Bytes, A
         );
         ApiError::with_status(error, StatusCode::REQUEST_TIMEOUT)
     })??;
+    check_json_values(&bytes)?;
     Ok(Bytes::from(bytes))
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::idempotency::IdempotencyHeaders;
 use crate::limits;
-use crate::request::ExecuteBody;
+use crate::request::{ExecuteBody, check_json_values};
 use crate::response::ApiError;
 
 /// A message of the client. `id` is chosen by the client.
@@ -61,6 +61,7 @@ pub(super) struct InvalidMessage {
 
 impl ClientMessage {
     pub(super) fn parse(text: &str) -> Result<Self, InvalidMessage> {
+        check_json_values(text.as_bytes()).map_err(|refusal| InvalidMessage { id: None, refusal })?;
         let map = serde_json::from_str::<Map<String, Value>>(text).map_err(|error| InvalidMessage {
             id: None,
             refusal: ApiError::new(ErrorBody::new(

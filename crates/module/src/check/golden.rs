@@ -283,7 +283,7 @@ impl SchemaFit<'_> {
             return;
         }
         let complaints = validator
-            .iter_errors(value)
+            .errors(value)
             .filter(|error| whole == Completeness::Yes || !is_about_absence(error.kind()))
             .take(PER_FILE_MAX);
         for error in complaints {

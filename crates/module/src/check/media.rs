@@ -1,6 +1,7 @@
 //! Media in schemas: patterns of `media_type` that refuse types allowed by the manifest, and whether a schema
 //! has a field for media.
 
+use jsonschema::Draft;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::{Diagnostic, Rule};
@@ -8,7 +9,7 @@ use crate::document::{EntryPart, join};
 use crate::load::LoadContext;
 use crate::manifest::{MediaConstraints, Modality};
 use crate::module::Module;
-use crate::schema::{Section, Visit, walk};
+use crate::schema::{CompiledSchema, Section, Visit, walk};
 
 pub(super) fn check(reading: &mut LoadContext<'_>) {
     let mut found = Vec::new();
@@ -59,7 +60,7 @@ fn allowed_types(modalities: &[Modality], constraints: &MediaConstraints) -> Vec
 
 fn refused_by<'a>(pattern: &Value, types: &'a [String]) -> Vec<&'a str> {
     let schema = json!({"type": "string", "pattern": pattern});
-    let Ok(validator) = jsonschema::draft7::new(&schema) else {
+    let Ok(validator) = CompiledSchema::new(schema, Draft::Draft7) else {
         return Vec::new();
     };
     types

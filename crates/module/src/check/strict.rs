@@ -1,5 +1,6 @@
 //! The two strict lists: requirements of v2.2 and v2.5 that a runtime does not depend on.
 
+use jsonschema::Draft;
 use serde_json::Value;
 
 use super::Strict;
@@ -11,7 +12,7 @@ use crate::limits;
 use crate::load::LoadContext;
 use crate::manifest::Modality;
 use crate::module::Module;
-use crate::schema::{Section, resolve};
+use crate::schema::{CompiledSchema, Section, resolve};
 
 /// A shorter prompt is unlikely to state everything required.
 const PROMPT_CHARS_MIN: usize = 100;
@@ -317,7 +318,7 @@ impl StrictList<'_> {
         let Some(code) = self.property(error, "code") else {
             return;
         };
-        let Ok(validator) = jsonschema::draft7::new(code) else {
+        let Ok(validator) = CompiledSchema::new(code.clone(), Draft::Draft7) else {
             return;
         };
         if !validator.is_valid(&Value::from("E1001")) || !validator.is_valid(&Value::from("E4010")) {

@@ -3,14 +3,14 @@
 
 use std::borrow::Cow;
 
-use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
+use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde_json::{Value, json};
 
 use super::error::ErrorBody;
 use super::structure::ShapeViolation;
 use crate::code::Code;
 use crate::limits;
-use crate::schema::{Contract, SchemaError, Section};
+use crate::schema::{CompiledSchema, Contract, SchemaError, Section};
 
 /// Adds all violations of a section of the contract. Valid values cost one pass.
 pub(super) fn check_section(
@@ -47,9 +47,9 @@ pub(crate) fn check_part(
     check_section(contract, Section::Input, value, found)
 }
 
-fn collect(validator: &Validator, value: &Value, root: &str, found: &mut Vec<ShapeViolation>) {
+fn collect(validator: &CompiledSchema, value: &Value, root: &str, found: &mut Vec<ShapeViolation>) {
     // One more than is listed, to detect an incomplete list.
-    for error in validator.iter_errors(value).take(limits::ERRORS_LISTED_MAX + 1) {
+    for error in validator.errors(value).take(limits::ERRORS_LISTED_MAX + 1) {
         let pointer = format!("{root}{}", error.instance_path());
         let keyword = String::from(error.kind().keyword());
         let is_enum = breaks_enum(&error);

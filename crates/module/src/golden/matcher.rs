@@ -1,5 +1,6 @@
 //! Detects the dialect of a golden test and compares an answer with it.
 
+use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 use super::Mismatch;
@@ -8,6 +9,7 @@ use super::subset::compare;
 use crate::document::join;
 use crate::limits;
 use crate::module::Module;
+use crate::schema::CompiledSchema;
 
 /// Top-level keys of an envelope. A test with these keys only is compared with the envelope, any other with
 /// the data.
@@ -65,7 +67,7 @@ fn check_schemas(module: &Module, map: &Map<String, Value>, envelope: &Value, fo
             found.push(absent);
             continue;
         };
-        let validator = match jsonschema::draft7::new(&with_definitions(module, schema)) {
+        let validator = match CompiledSchema::new(with_definitions(module, schema), Draft::Draft7) {
             Ok(validator) => validator,
             Err(error) => {
                 let message = format!("the schema of `{part}` in the test is invalid: {error}");
@@ -73,7 +75,7 @@ fn check_schemas(module: &Module, map: &Map<String, Value>, envelope: &Value, fo
                 continue;
             }
         };
-        for error in validator.iter_errors(actual).take(limits::MISMATCHES_MAX) {
+        for error in validator.errors(actual).take(limits::MISMATCHES_MAX) {
             let place = format!("{pointer}{}", error.instance_path());
             let value = envelope.pointer(&place);
             found.push(Mismatch::new(place.clone(), error.to_string()).values(None, value));

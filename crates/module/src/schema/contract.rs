@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use jsonschema::{Draft, Validator};
+use jsonschema::Draft;
 use serde_json::{Map, Value};
 
+use super::admission::{self, Refusal};
+use super::compiled::CompiledSchema;
 use super::reference::{ReferenceProblem, ReferenceProblemKind, reference_problems};
 use super::variant::Variants;
 use crate::manifest::{EnumStrategy, Strictness};
@@ -64,7 +66,7 @@ pub struct Contract {
 #[derive(Debug, Default)]
 struct LazyValidator {
     pointer: Option<String>,
-    compiled: OnceLock<Result<Validator, SchemaError>>,
+    compiled: OnceLock<Result<CompiledSchema, SchemaError>>,
 }
 
 impl Contract {
@@ -134,22 +136,32 @@ impl Contract {
     }
 
     /// The validator of a section; `None` if the module has no schema for it.
-    pub fn validator(&self, section: Section) -> Result<Option<&Validator>, &SchemaError> {
+    pub fn validator(&self, section: Section) -> Result<Option<&CompiledSchema>, &SchemaError> {
         let slot = &self.slots[section as usize];
         let Some(pointer) = slot.pointer.as_deref() else {
             return Ok(None);
         };
         slot.compiled
-            .get_or_init(|| match self.reference_problems().first() {
-                Some(problem) => Err(refuse(problem)),
-                None => compile(&self.document, pointer),
+            .get_or_init(|| {
+                admission::admit(&self.document).map_err(refuse)?;
+                match self.reference_problems().first() {
+                    Some(problem) => Err(invalid_reference(problem)),
+                    None => compile(&self.document, pointer),
+                }
             })
             .as_ref()
             .map(Some)
     }
 }
 
-fn refuse(problem: &ReferenceProblem) -> SchemaError {
+fn refuse(refusal: Refusal) -> SchemaError {
+    SchemaError {
+        pointer: String::new(),
+        message: format!("the schema is not admitted: {refusal}"),
+    }
+}
+
+fn invalid_reference(problem: &ReferenceProblem) -> SchemaError {
     let reference = &problem.reference;
     let message = match problem.kind {
         ReferenceProblemKind::Remote => format!("`$ref: {reference}` points outside the document"),
@@ -162,29 +174,22 @@ fn refuse(problem: &ReferenceProblem) -> SchemaError {
     }
 }
 
-/// Compiles the schema at `pointer` with the whole document as its root. The document's own `$id` and
-/// `$schema` are omitted: the first would make local references appear remote, the second names drafts that
-/// do not exist (`.../cognitive-modules/schema/v2.2.json`).
-fn compile(document: &Value, pointer: &str) -> Result<Validator, SchemaError> {
-    let fail = |pointer: &str, message: String| SchemaError {
-        pointer: String::from(pointer),
-        message,
-    };
+/// Compiles the schema at `pointer` with the whole document as its root.
+fn compile(document: &Value, pointer: &str) -> Result<CompiledSchema, SchemaError> {
     let Value::Object(document) = document else {
-        return Err(fail("", String::from("the schema document is not an object")));
+        return Err(SchemaError {
+            pointer: String::new(),
+            message: String::from("the schema document is not an object"),
+        });
     };
     let mut root = Map::with_capacity(document.len() + 1);
     root.insert(String::from("$ref"), Value::String(format!("#{pointer}")));
     for (key, value) in document {
-        if !matches!(key.as_str(), "$id" | "$schema" | "$ref") {
+        if key != "$ref" {
             root.insert(key.clone(), value.clone());
         }
     }
-    jsonschema::options()
-        .with_draft(draft(document))
-        .should_validate_formats(true)
-        .build(&Value::Object(root))
-        .map_err(|error| fail(&error.instance_path().to_string(), error.to_string()))
+    CompiledSchema::new(Value::Object(root), draft(document))
 }
 
 /// Draft-07 unless the document names another published draft.

@@ -71,7 +71,7 @@ pub fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
 }
 
 /// `#/a%20b` as a pointer; `None` for references that are not local pointers.
-fn local_pointer(reference: &str) -> Option<String> {
+pub(super) fn local_pointer(reference: &str) -> Option<String> {
     let fragment = reference.strip_prefix('#')?;
     (fragment.is_empty() || fragment.starts_with('/')).then(|| crate::load::percent_decoded(fragment))
 }

@@ -30,6 +30,8 @@ mod migrate_property;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
+mod schema_worst_case;
+#[cfg(test)]
 mod schemas;
 #[cfg(test)]
 mod stream_assemble;

@@ -1,0 +1,177 @@
+//! Schemas at and beyond each limit.
+
+use serde_json::{Map, Value, json};
+
+use super::{Refusal, admit};
+use crate::limits;
+use crate::schema::CompiledSchema;
+
+fn refusal(schema: &Value) -> Option<Refusal> {
+    admit(schema).err()
+}
+
+/// `$defs` in which `schema` makes each definition from the reference to the next one.
+fn chain(length: usize, schema: impl Fn(Value) -> Value) -> Value {
+    let next = |index: usize| json!({"$ref": format!("#/$defs/d{}", index + 1)});
+    let mut definitions: Map<String, Value> = (0..length)
+        .map(|index| (format!("d{index}"), schema(next(index))))
+        .collect();
+    definitions.insert(format!("d{length}"), json!({"type": "integer"}));
+    json!({"$ref": "#/$defs/d0", "$defs": definitions})
+}
+
+#[test]
+fn refuses_long_reference_chain() {
+    assert_eq!(refusal(&chain(60, |next| next)), None);
+    assert_eq!(refusal(&chain(100, |next| next)), Some(Refusal::ReferencePath));
+    assert_eq!(refusal(&chain(750, |next| next)), Some(Refusal::Definitions));
+    assert_eq!(refusal(&chain(5_000, |next| next)), Some(Refusal::Nodes));
+    // Through members the chain is as long as the instance is deep, which the parser limits.
+    let members = chain(450, |next| json!({"properties": {"a": next}}));
+    assert_eq!(refusal(&members), None);
+}
+
+#[test]
+fn refuses_multiplied_evaluations_of_one_value() {
+    let twice = |length| chain(length, |next| json!({"allOf": [next.clone(), next]}));
+    assert_eq!(refusal(&twice(5)), None);
+    assert_eq!(refusal(&twice(30)), Some(Refusal::Cost));
+    for keyword in ["anyOf", "oneOf"] {
+        let schema = chain(30, |next| json!({keyword: [next.clone(), next]}));
+        assert_eq!(refusal(&schema), Some(Refusal::Cost), "{keyword}");
+    }
+    let conditional = chain(
+        30,
+        |next| json!({"if": next.clone(), "then": next.clone(), "else": next}),
+    );
+    assert_eq!(refusal(&conditional), Some(Refusal::Cost));
+    let dependent = chain(
+        30,
+        |next| json!({"dependentSchemas": {"a": next.clone(), "b": next}}),
+    );
+    assert_eq!(refusal(&dependent), Some(Refusal::Cost));
+    let unevaluated = chain(
+        30,
+        |next| json!({"allOf": [next], "unevaluatedProperties": false}),
+    );
+    assert_eq!(refusal(&unevaluated), Some(Refusal::Cost));
+}
+
+#[test]
+fn recursion_that_doubles_per_level_is_applied_to_shallow_values_only() {
+    let schema = json!({
+        "$ref": "#/$defs/node",
+        "$defs": {"node": {"allOf": [
+            {"properties": {"a": {"$ref": "#/$defs/node"}}},
+            {"properties": {"a": {"$ref": "#/$defs/node"}}},
+        ]}},
+    });
+    let compiled = CompiledSchema::of_request(schema).unwrap();
+    let nested = |depth: usize| (0..depth).fold(json!(1), |value, _| json!({"a": value}));
+    assert!(compiled.is_valid(&nested(10)));
+    assert!(!compiled.is_valid(&nested(60)));
+    let errors: Vec<String> = compiled.errors(&nested(60)).map(|it| it.to_string()).collect();
+    assert_eq!(errors, ["validating the value takes too many steps"]);
+}
+
+#[test]
+fn ordinary_recursion_is_applied_to_any_depth() {
+    let value = json!({"anyOf": [
+        {"type": ["string", "number", "boolean", "null"]},
+        {"type": "object", "additionalProperties": {"$ref": "#/$defs/json"}},
+        {"type": "array", "items": {"$ref": "#/$defs/json"}},
+    ]});
+    let tree = json!({"type": "object", "properties": {
+        "left": {"$ref": "#/$defs/tree"}, "right": {"$ref": "#/$defs/tree"}, "value": {"$ref": "#/$defs/json"},
+    }});
+    let schema = json!({"$ref": "#/$defs/tree", "$defs": {"tree": tree, "json": value}});
+    let compiled = CompiledSchema::of_request(schema).unwrap();
+    let deep = (0..100).fold(
+        json!({}),
+        |value, _| json!({"left": {"value": [1, {}]}, "right": value}),
+    );
+    assert!(compiled.is_valid(&deep));
+}
+
+#[test]
+fn refuses_reference_loops_and_hidden_targets() {
+    for schema in [
+        json!({"$ref": "#"}),
+        json!({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#"}}}}),
+        json!({"dependentSchemas": {"a": {"$ref": "#"}}}),
+        json!({"$dynamicAnchor": "a", "anyOf": [{"$dynamicRef": "#a"}]}),
+    ] {
+        assert_eq!(refusal(&schema), Some(Refusal::ReferenceLoop), "{schema}");
+    }
+    // The reference means `#/$defs/b` of the embedded resource, not of the document.
+    let hidden = json!({
+        "$defs": {
+            "a": {"$id": "https://a.example/", "$ref": "#/$defs/b", "$defs": {"b": {"$ref": "#"}}},
+            "b": true,
+        },
+    });
+    assert_eq!(refusal(&hidden), Some(Refusal::EmbeddedId));
+    let through = json!({"$ref": "#/x/a/b", "x": {"a": {"$id": "https://a.example/", "b": true}}});
+    assert_eq!(refusal(&through), Some(Refusal::EmbeddedId));
+    let unrelated = json!({"properties": {"$id": {"type": "string"}, "b": {"$id": "#/properties/b"}}});
+    assert_eq!(refusal(&unrelated), None);
+}
+
+#[test]
+fn refuses_large_schemas() {
+    let many = |count: usize, schema: Value| {
+        let properties: Map<String, Value> = (0..count)
+            .map(|index| (format!("p{index}"), schema.clone()))
+            .collect();
+        json!({"properties": properties})
+    };
+    assert_eq!(refusal(&many(4_900, json!({"type": "string"}))), None);
+    assert_eq!(
+        refusal(&many(5_100, json!({"type": "string"}))),
+        Some(Refusal::Nodes)
+    );
+    let references =
+        json!({"properties": many(1_001, json!({"$ref": "#/$defs/a"}))["properties"], "$defs": {"a": true}});
+    assert_eq!(refusal(&references), Some(Refusal::References));
+    assert_eq!(
+        refusal(&many(201, json!({"pattern": "a"}))),
+        Some(Refusal::Patterns)
+    );
+    // Each of the 1,000 pointers contains the long name.
+    let long = json!({"properties": {"x".repeat(5_000): many(1_000, json!({}))}});
+    assert_eq!(refusal(&long), Some(Refusal::Bytes));
+    // Names and values are not schemas.
+    let data = json!({"const": {"$ref": "#"}, "properties": {"$ref": {"pattern": "a"}}});
+    assert_eq!(refusal(&data), None);
+}
+
+#[test]
+fn refuses_long_repetitions() {
+    let pattern = |text: &str| refusal(&json!({"pattern": text}));
+    for accepted in [
+        "a{1000}",
+        "^[a-z]{2,64}$",
+        "x{",
+        "a{,}",
+        "\\{999999\\}",
+        "[{999999}]",
+        "(ab|c)*",
+    ] {
+        assert_eq!(pattern(accepted), None, "{accepted}");
+    }
+    for refused in [
+        "a{2001}",
+        "(a{100}){100}",
+        "((a{20}b){20}){20}",
+        "a{1,99999999999999999999}",
+        "(?:aaaa){600,}",
+    ] {
+        assert_eq!(pattern(refused), Some(Refusal::Repetition), "{refused}");
+    }
+    assert_eq!(
+        pattern(&"a".repeat(limits::SCHEMA_REPETITION_MAX + 1)),
+        Some(Refusal::Repetition)
+    );
+    let member = json!({"patternProperties": {"a{5000}": true}});
+    assert_eq!(refusal(&member), Some(Refusal::Repetition));
+}
