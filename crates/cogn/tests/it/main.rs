@@ -130,6 +130,8 @@ mod tokens;
 #[cfg(test)]
 mod tool_emulation;
 #[cfg(test)]
+mod trust;
+#[cfg(test)]
 mod usage_relayed;
 #[cfg(test)]
 mod validate;
