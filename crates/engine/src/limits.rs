@@ -63,6 +63,9 @@ pub const MEDIA_STORE_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 pub const MEDIA_CHUNK_BYTES: usize = 192 * 1024;
 /// Retry delay sent to a client when there is no space for its media.
 pub const MEDIA_STORE_RETRY_MS: u64 = 10_000;
+/// Most different URLs in a chat, and how long checking them may take.
+pub const CHAT_URLS_MAX: usize = 100;
+pub const CHAT_URLS_MS: u64 = 5_000;
 /// Size above which inline media gets a hint.
 pub const INLINE_HINT_BYTES: u64 = 5 * 1024 * 1024;
 /// How long an idempotency key is stored.

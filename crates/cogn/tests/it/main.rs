@@ -19,6 +19,8 @@ mod canonical_raw;
 #[cfg(test)]
 mod chaos;
 #[cfg(test)]
+mod chat_urls;
+#[cfg(test)]
 mod check;
 #[cfg(test)]
 mod clients;
