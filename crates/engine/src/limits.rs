@@ -86,6 +86,8 @@ pub const KEEP_USAGE_MS: u64 = 400 * 24 * 60 * 60 * 1_000;
 pub const SWEEP_RUNS_MAX: usize = 50;
 /// Pause between two batches.
 pub const PRUNE_PAUSE: Duration = Duration::from_millis(100);
+/// How far the wall clock may run ahead of the monotonic one, which stops while the machine is suspended.
+pub const CLOCK_JUMP_MAX_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// Interval between two sweeps.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// Most queued progress events of steps; more are dropped.

@@ -154,9 +154,7 @@ mod tests {
             json!([{"type": "unknown", "dialect": "openai-chat",
             "raw": {"type": "video_url", "video_url": {"url": url}}}])
         };
-        let result = |url: &str| {
-            json!([{"type": "tool_result", "call_id": "c", "content": [image(url)]}])
-        };
+        let result = |url: &str| json!([{"type": "tool_result", "call_id": "c", "content": [image(url)]}]);
         for parts in [json!([image(private)]), unknown(private), result(private)] {
             assert_eq!(code(&desk, &parts).await.as_deref(), Some("E1012"), "{parts}");
         }
@@ -178,6 +176,9 @@ mod tests {
             ..MediaSettings::default()
         };
         let off = MediaPipeline::new(off, Some(Arc::new(Guard)));
-        assert_eq!(code(&off, &json!([image(public)])).await.as_deref(), Some("E1012"));
+        assert_eq!(
+            code(&off, &json!([image(public)])).await.as_deref(),
+            Some("E1012")
+        );
     }
 }
