@@ -140,12 +140,14 @@ fn project_does_not_redirect_the_users_key() {
 #[test]
 fn project_does_not_run_programs() {
     let desk = Desk::new();
-    desk.write(
+    let mark = desk.project.path().join("started");
+    desk.write(&format!(
         "[[backends]]\nname = \"tool\"\nkind = \"command\"\noperations = [\"chat_completions\"]\npriority = 10\n\
-         [backends.command]\nargv = [\"touch\", \"started\"]\n",
-    );
+         [backends.command]\nargv = [\"touch\", \"{}\"]\n",
+        mark.display()
+    ));
     desk.run();
-    let started = || desk.project.path().join("started").try_exists().unwrap();
+    let started = || mark.try_exists().unwrap();
     assert!(!started());
     desk.cogn(&["trust"]);
     desk.run();
@@ -181,7 +183,7 @@ fn only_harmless_settings_apply_without_trust() {
         .lines()
         .find(|line| line.starts_with("backends.openai.weight"))
         .unwrap();
-    assert!(weight.contains("cogn.toml:31:1"), "{weight}");
+    assert!(weight.contains("cogn.toml:33:1"), "{weight}");
 }
 
 #[test]
