@@ -84,6 +84,8 @@ pub(crate) enum Command {
     Doctor(command::doctor::Doctor),
     /// Show the effective configuration, the origin of each value, and problems.
     Config(command::config::Config),
+    /// Trust a project's cogn.toml as it is now, so that all its settings apply.
+    Trust(command::trust::Trust),
     /// List, download and remove the weights of embedded models.
     Models(command::models::Models),
     /// Explain an error, warning or diagnostic code and how to fix it.

@@ -85,6 +85,8 @@ fn tokens(jwt: &Jwt, settings: &Settings) -> Result<TokenVerifier> {
         tenant_claim: jwt.tenant_claim.clone(),
         scope_claim: jwt.scope_claim.clone(),
         leeway_ms: jwt.leeway_ms,
+        rate: jwt.rate,
+        concurrency: jwt.concurrency,
     };
     let algorithms = algorithms.map_err(|reason| anyhow!("auth.jwt.algorithms: {reason}"))?;
     Ok(TokenVerifier::new(source, rules, algorithms))

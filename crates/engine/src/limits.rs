@@ -57,6 +57,9 @@ pub const MEDIA_INSPECTION_MS: u64 = 60_000;
 pub const MEDIA_LOADS_MAX: usize = 16;
 /// Longest text of inline media in a journaled input; a longer one is in a file of its run.
 pub const JOURNALED_MEDIA_CHARS_MAX: usize = 64 * 1024;
+/// Most different URLs in a chat, and how long checking them may take.
+pub const CHAT_URLS_MAX: usize = 100;
+pub const CHAT_URLS_MS: u64 = 5_000;
 /// Size above which inline media gets a hint.
 pub const INLINE_HINT_BYTES: u64 = 5 * 1024 * 1024;
 /// How long an idempotency key is stored.
@@ -77,6 +80,8 @@ pub const KEEP_USAGE_MS: u64 = 400 * 24 * 60 * 60 * 1_000;
 pub const SWEEP_RUNS_MAX: usize = 50;
 /// Pause between two batches.
 pub const PRUNE_PAUSE: Duration = Duration::from_millis(100);
+/// How far the wall clock may run ahead of the monotonic one, which stops while the machine is suspended.
+pub const CLOCK_JUMP_MAX_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// Interval between two sweeps.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// Most queued progress events of steps; more are dropped.

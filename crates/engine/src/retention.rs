@@ -1,9 +1,10 @@
 //! Pruning of old runs: in the background and in small batches. Unfinished runs, runs that wait for a review
 //! and runs that hold an idempotency key are never pruned.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -36,11 +37,32 @@ pub struct Janitor {
     archive: Arc<dyn Archive>,
     clock: Arc<dyn Clock>,
     keep: RetentionPolicy,
+    /// A wall time, and when it was read on the monotonic clock.
+    reference: Mutex<(u64, Instant)>,
 }
 
 impl Janitor {
     pub fn new(archive: Arc<dyn Archive>, clock: Arc<dyn Clock>, keep: RetentionPolicy) -> Self {
-        Self { archive, clock, keep }
+        let reference = Mutex::new((clock.now_ms(), Instant::now()));
+        Self {
+            archive,
+            clock,
+            keep,
+            reference,
+        }
+    }
+
+    /// Whether the wall clock agrees with the time that has passed. A clock that was set far ahead makes every run
+    /// look old. A clock that was set back only delays pruning.
+    fn is_plausible(&self, now_ms: u64) -> bool {
+        // No code panics while it holds the lock, so a poisoned value is consistent.
+        let mut reference = self.reference.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed_ms = u64::try_from(reference.1.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let expected_ms = reference.0.saturating_add(passed_ms);
+        if now_ms < expected_ms {
+            *reference = (now_ms, Instant::now());
+        }
+        now_ms.saturating_sub(expected_ms) <= limits::CLOCK_JUMP_MAX_MS
     }
 
     /// Prunes periodically until cancelled. Batches are small and separated by pauses, so that the effect on
@@ -68,7 +90,15 @@ impl Janitor {
 
     /// Prunes one batch.
     pub async fn sweep(&self) -> Result<PruneResult, crate::port::JournalError> {
-        let now_ms = self.clock.now_ms();
+        let mut now_ms = self.clock.now_ms();
+        if !self.is_plausible(now_ms) {
+            warn!(
+                now_ms,
+                "the system clock was set far ahead, so no run is pruned by age; if the time is right, restart the server"
+            );
+            // Nothing is older than this; the size limit still applies.
+            now_ms = 0;
+        }
         let retention = PruneRequest {
             before_ms: now_ms.saturating_sub(self.keep.runs_ms),
             bytes_max: self.keep.bytes_max,
@@ -82,5 +112,92 @@ impl Janitor {
             info!(runs = pruned.runs, "pruned old runs");
         }
         Ok(pruned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    use async_trait::async_trait;
+    use ir::RunId;
+    use tenancy::Tenant;
+    use tokio::time::Duration;
+
+    use super::{Janitor, RetentionPolicy};
+    use crate::port::{
+        Archive, AttemptUsage, Clock, JournalError, PruneRequest, PruneResult, ReviewDecision, RunFilter,
+        RunSummary, UsageFilter, UsageRow,
+    };
+
+    const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+    #[derive(Debug)]
+    struct WallClock(AtomicU64);
+
+    impl Clock for WallClock {
+        fn now_ms(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn random(&self) -> u128 {
+            0
+        }
+    }
+
+    /// Records what would be pruned.
+    #[derive(Debug, Default)]
+    struct Requests(Mutex<Vec<PruneRequest>>);
+
+    #[async_trait]
+    impl Archive for Requests {
+        async fn list(&self, _: &Tenant, _: &RunFilter) -> Result<Vec<RunSummary>, JournalError> {
+            Ok(Vec::new())
+        }
+
+        async fn review(&self, _: &Tenant, _: RunId, _: &ReviewDecision) -> Result<(), JournalError> {
+            Ok(())
+        }
+
+        async fn attempt_usage(&self, _: &Tenant, _: RunId) -> Result<Vec<AttemptUsage>, JournalError> {
+            Ok(Vec::new())
+        }
+
+        async fn usage(&self, _: Option<&Tenant>, _: &UsageFilter) -> Result<Vec<UsageRow>, JournalError> {
+            Ok(Vec::new())
+        }
+
+        async fn prune(&self, retention: &PruneRequest) -> Result<PruneResult, JournalError> {
+            self.0.lock().unwrap().push(*retention);
+            Ok(PruneResult::default())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clock_that_was_set_far_ahead_makes_no_run_old() {
+        let began = 20_000 * DAY_MS;
+        let clock = Arc::new(WallClock(AtomicU64::new(began)));
+        let archive = Arc::new(Requests::default());
+        let keep = RetentionPolicy {
+            runs_ms: 30 * DAY_MS,
+            ..RetentionPolicy::default()
+        };
+        let janitor = Janitor::new(archive.clone(), clock.clone(), keep);
+        let sweep = async |now_ms: u64| {
+            clock.0.store(now_ms, Ordering::Relaxed);
+            janitor.sweep().await.unwrap();
+            archive.0.lock().unwrap().pop().expect("a request").before_ms
+        };
+        tokio::time::advance(Duration::from_millis(DAY_MS)).await;
+        let day = began + DAY_MS;
+        assert_eq!(sweep(day).await, day - 30 * DAY_MS);
+        for ahead in [8 * DAY_MS, 365 * DAY_MS, u64::MAX - day] {
+            assert_eq!(sweep(day + ahead).await, 0, "{ahead}");
+        }
+        // Right again, or set back.
+        assert_eq!(sweep(day).await, day - 30 * DAY_MS);
+        assert_eq!(sweep(began).await, began - 30 * DAY_MS);
+        assert_eq!(sweep(began + 20 * DAY_MS).await, 0, "ahead of the new reference");
     }
 }

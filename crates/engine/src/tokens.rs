@@ -54,6 +54,9 @@ impl Engine {
             let mut candidates = fleet.candidates().iter();
             candidates.position(|candidate| candidate.name == first.name && candidate.key == first.key)
         });
+        // A chat with a URL that may not be fetched is sent to no back-end, not even to be counted.
+        let sendable = self.media().check_urls(&request).await.is_ok();
+        let member = member.filter(|_| sendable);
         if let Some(upstream) = member.and_then(|member| fleet.upstream(member)) {
             if let Some(tokens) = upstream.count_request(request.clone()).await {
                 return TokenCount {

@@ -52,8 +52,9 @@ pub const PEM_BYTES_MAX: u64 = 1024 * 1024;
 pub const CREDENTIAL_BYTES_MAX: usize = 16 * 1024;
 /// Lifetime of a cached key; a revoked key is accepted at most this much longer.
 pub const KEY_CACHE_TTL: Duration = Duration::from_secs(1);
-/// Most cached keys.
+/// Most cached keys, and most cached ids of keys that do not exist.
 pub const KEY_CACHE_MAX: usize = 10_000;
+pub const UNKNOWN_KEYS_MAX: usize = 10_000;
 /// Age at which a key set is fetched again.
 pub const KEY_SET_AGE_MAX: Duration = Duration::from_secs(600);
 /// Age up to which it is used when it cannot be fetched.
@@ -62,8 +63,9 @@ pub const KEY_SET_STALE_MAX: Duration = Duration::from_secs(3_600);
 pub const KEY_SET_PAUSE: Duration = Duration::from_secs(10);
 /// Lifetime of a ticket.
 pub const TICKET_MS: u64 = 60_000;
-/// Most unused tickets.
+/// Most unused tickets, in total and per caller.
 pub const TICKETS_MAX: usize = 10_000;
+pub const TICKETS_PER_CALLER_MAX: usize = 500;
 /// Rate buckets before full ones are dropped.
 pub const RATE_BUCKETS_MAX: usize = 10_000;
 /// Default limit of concurrent runs.

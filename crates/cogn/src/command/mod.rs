@@ -23,6 +23,7 @@ pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod test;
+pub(crate) mod trust;
 pub(crate) mod usage;
 pub(crate) mod validate;
 
@@ -56,6 +57,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Backends(backends) => backends.run(output),
         Command::Doctor(doctor) => doctor.run(&search, output),
         Command::Config(config) => config.run(output),
+        Command::Trust(trust) => trust.run(output),
         Command::Models(models) => models.run(output),
         Command::Explain(explain) => explain.run(output),
         Command::Completions(completions) => completions.run(output),

@@ -14,6 +14,8 @@ const NAMED: [&str; 2] = ["/backends", "/credentials"];
 pub(crate) struct Merged {
     pub(crate) tree: Map<String, Value>,
     origins: BTreeMap<String, Origin>,
+    /// Why settings of the project's file are ignored, if the file was trusted with another content.
+    pub(crate) outdated_trust: Option<String>,
 }
 
 /// One value of the tree.

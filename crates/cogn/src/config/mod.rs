@@ -6,6 +6,7 @@ mod known_secrets;
 mod layer;
 mod merged;
 mod preset;
+pub(crate) mod project;
 mod proxy;
 mod renamed;
 mod rule;
@@ -25,7 +26,7 @@ pub(crate) use settings::{
     Backend, BackendKind, Gate, GateAction, GateRule, Jwt, LogFormat, Media, MediaFetch, MediaOversize,
     Settings, TimeoutSettings,
 };
-pub(crate) use source::Sources;
+pub(crate) use source::{Sources, parse, read};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use store::StoreUrl;
 
 use super::known_secrets::is_secret_name;
-use super::layer::escape;
+use super::layer::{Origin, escape};
 use super::merged::Merged;
 use super::preset::Preset;
 use super::schema::Problem;
@@ -36,6 +36,7 @@ pub(super) fn rules(merged: &Merged) -> Vec<Problem> {
     found.network();
     found.aliases();
     found.store();
+    found.bindings();
     found.problems
 }
 
@@ -64,6 +65,45 @@ impl Problems<'_> {
             .and_then(|store| store["metadata"].as_str());
         if let Some(Err(reason)) = metadata.map(str::parse::<StoreUrl>) {
             self.report("/store/metadata", reason);
+        }
+    }
+
+    /// A secret is sent only to the address that it was configured for: one file must name both, so that a later
+    /// file cannot redirect the secret of an earlier one. Variables and flags may change either.
+    fn bindings(&mut self) {
+        let mut pairs = vec![
+            (
+                String::from("/traces/endpoint"),
+                String::from("/traces/credential"),
+            ),
+            (
+                String::from("/network/proxy"),
+                String::from("/network/proxy_credential"),
+            ),
+        ];
+        for index in 0..self.list("backends").len() {
+            for key in ["credential", "credentials"] {
+                let address = format!("/backends/{index}/base_url");
+                pairs.push((address, format!("/backends/{index}/{key}")));
+            }
+        }
+        for (address, credential) in pairs {
+            if self.merged.at(&address).is_null() || self.merged.at(&credential).is_null() {
+                continue;
+            }
+            let origins = (self.merged.origin(&address), self.merged.origin(&credential));
+            if let (Some(Origin::File { path: one, .. }), Some(Origin::File { path: other, .. })) = origins
+                && one != other
+            {
+                let name = |pointer: &str| String::from(pointer.rsplit('/').next().unwrap_or_default());
+                let message = format!(
+                    "`{}` comes from {}, and a secret is sent only to the address that its file names; set both \
+                     in one file",
+                    name(&credential),
+                    other.display(),
+                );
+                self.report(&address, message);
+            }
         }
     }
 

@@ -11,12 +11,13 @@ use serde_json::Value;
 
 use super::layer::{Layer, Origin};
 use super::merged::Merged;
+use super::project::{self, TrustState, TrustStore};
 use super::renamed::accept_old_names;
 use super::vendor_env;
 use crate::output::{hinted, warn_once};
 
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-const FILE_NAME: &str = "cogn.toml";
+pub(super) const FILE_NAME: &str = "cogn.toml";
 const PREFIX: &str = "COGN_";
 
 /// Variables with the prefix that are not settings.
@@ -27,7 +28,11 @@ const DEFAULTS: &str = include_str!("defaults.toml");
 /// The files and variables that were found, before merging.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
+    /// The files of the system and the user, and `--config FILE`: these are trusted.
     pub(crate) files: Vec<PathBuf>,
+    /// The file of the project.
+    pub(crate) project: Option<PathBuf>,
+    pub(crate) trust: TrustStore,
     pub(crate) variables: Vec<(String, String)>,
     /// Variables of vendors' tools, with their values.
     pub(crate) vendors: Vec<(&'static str, String)>,
@@ -38,6 +43,7 @@ impl Sources {
     pub(crate) fn from_environment(explicit: Option<&Path>) -> Result<Self> {
         let mut files = vec![PathBuf::from("/etc/cogn").join(FILE_NAME)];
         files.extend(user_folder().map(|folder| folder.join(FILE_NAME)));
+        let mut project = None;
         match explicit {
             Some(path) if !path.is_file() => {
                 let hint = "`--config` requires an existing file; omit it to use the defaults";
@@ -47,37 +53,107 @@ impl Sources {
                 ));
             }
             Some(path) => files.push(path.to_path_buf()),
-            None => files.extend(project_file()),
+            None => project = project::nearest().filter(|path| !files.iter().any(|file| is_same(file, path))),
         }
         let variables = env::vars_os().filter_map(|(name, value)| text_pair(name, value));
         Ok(Self {
             files,
+            project,
+            trust: TrustStore::from_environment(),
             variables: variables.filter(|(name, _)| is_setting(name)).collect(),
             vendors: vendor_env::found(),
         })
     }
 
+    /// The files that are read, in order of increasing priority.
+    pub(crate) fn all_files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().chain(&self.project).map(PathBuf::as_path)
+    }
+
+    /// The files whose change can change the configuration.
+    pub(crate) fn watched(&self) -> Vec<PathBuf> {
+        let record = self
+            .project
+            .as_deref()
+            .and_then(|path| self.trust.record_path(path));
+        self.all_files().map(PathBuf::from).chain(record).collect()
+    }
+
     pub(crate) fn merge(self) -> Result<Merged> {
-        let mut layers = vec![defaults()?];
+        let mut files = Vec::new();
         for path in &self.files {
-            layers.extend(file_layer(path)?);
+            if let Some(text) = read(path)? {
+                files.push(parse(path, &text)?);
+            }
         }
+        let mut project = self.project_layer()?;
         let mut variables = Layer::default();
         for (name, value) in &self.variables {
             set_variable(&mut variables, name, value);
         }
-        layers.push(variables);
-        for layer in &mut layers {
+        let project_layer = project.iter_mut().map(|(layer, _)| layer);
+        for layer in files.iter_mut().chain(project_layer).chain([&mut variables]) {
             for warning in accept_old_names(layer) {
                 warn_once(&warning);
             }
         }
-        let configured = layers.iter().any(|layer| layer.tree.contains_key("backends"));
-        if !configured {
-            layers.insert(1, vendor_env::layer(&self.vendors));
+        let trusted = project.iter().filter(|(_, state)| *state == TrustState::Trusted);
+        let configuring = files
+            .iter()
+            .chain(trusted.map(|(layer, _)| layer))
+            .chain([&variables]);
+        let mut below = vec![defaults()?];
+        if !configuring
+            .into_iter()
+            .any(|layer| layer.tree.contains_key("backends"))
+        {
+            below.push(vendor_env::layer(&self.vendors));
         }
-        Ok(Merged::of(layers))
+        below.append(&mut files);
+        let outdated = self.restrict_project(&mut project, &below);
+        let layers = below
+            .into_iter()
+            .chain(project.map(|(layer, _)| layer))
+            .chain([variables]);
+        let mut merged = Merged::of(layers);
+        merged.outdated_trust = outdated;
+        Ok(merged)
     }
+
+    fn project_layer(&self) -> Result<Option<(Layer, TrustState)>> {
+        let Some(path) = &self.project else {
+            return Ok(None);
+        };
+        project::refuse_other_owners(path)?;
+        let Some(text) = read(path)? else {
+            return Ok(None);
+        };
+        Ok(Some((parse(path, &text)?, self.trust.state(path, &text))))
+    }
+
+    /// Removes the restricted settings of a project that is not trusted, with a warning. Returns the warning if
+    /// the file has changed since it was trusted.
+    fn restrict_project(&self, project: &mut Option<(Layer, TrustState)>, below: &[Layer]) -> Option<String> {
+        let (layer, state) = project.as_mut()?;
+        if *state == TrustState::Trusted {
+            return None;
+        }
+        let ignored = project::restrict(layer, &backend_names(below));
+        if ignored.is_empty() {
+            return None;
+        }
+        let warning = project::warning(self.project.as_deref()?, *state, &ignored);
+        warn_once(&warning);
+        (*state == TrustState::Changed).then_some(warning)
+    }
+}
+
+fn backend_names(layers: &[Layer]) -> Vec<String> {
+    let lists = layers
+        .iter()
+        .filter_map(|layer| layer.tree.get("backends")?.as_array());
+    let names = lists.flatten().filter_map(|item| item["name"].as_str());
+    names.map(String::from).collect()
 }
 
 fn defaults() -> Result<Layer> {
@@ -90,27 +166,28 @@ fn defaults() -> Result<Layer> {
     Ok(layer)
 }
 
-fn file_layer(path: &Path) -> Result<Option<Layer>> {
+/// The text of a configuration file, if there is one.
+pub(crate) fn read(path: &Path) -> Result<Option<String>> {
     let mut text = String::new();
     let read = fs::File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
     match read {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => {
-            return Err(anyhow::Error::new(error).context(format!("cannot read {}", path.display())));
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(anyhow::Error::new(error).context(format!("cannot read {}", path.display()))),
         Ok(bytes) if bytes as u64 > FILE_BYTES_MAX => {
             anyhow::bail!("{} is larger than 1 MiB", path.display())
         }
-        Ok(_) => {}
+        Ok(_) => Ok(Some(text)),
     }
-    let layer = Layer::of_toml(path, &text).map_err(|(message, at)| {
+}
+
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Layer> {
+    Layer::of_toml(path, text).map_err(|(message, at)| {
         let place = format!("{}:{}:{}", path.display(), at.line, at.column);
         hinted(
             format!("{place}: {}", message.trim()),
             format!("the line reads: {}", at.snippet.trim()),
         )
-    })?;
-    Ok(Some(layer))
+    })
 }
 
 /// `COGN_SERVER__LISTEN` sets `server.listen`. Values are parsed as TOML if possible (numbers, booleans,
@@ -139,10 +216,6 @@ fn user_folder() -> Option<PathBuf> {
     env::home_dir().map(|home| home.join(".config/cogn"))
 }
 
-/// The nearest `cogn.toml` in the working folder or its parents.
-fn project_file() -> Option<PathBuf> {
-    let here = env::current_dir().ok()?;
-    here.ancestors()
-        .map(|folder| folder.join(FILE_NAME))
-        .find(|path| path.is_file())
+fn is_same(a: &Path, b: &Path) -> bool {
+    matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
 }

@@ -8,6 +8,8 @@ use std::thread::{self, JoinHandle};
 
 use serde_json::{Value, json};
 
+use crate::harness::user_configuration_in;
+
 const REPLY: &str = include_str!("../../../../examples/modules/text-classifier/tests/replies/ok-plain.json");
 
 /// The binary in a separate folder, with only the configuration of that folder.
@@ -17,6 +19,7 @@ fn cogn(folder: &Path, arguments: &[&str]) -> Output {
         .current_dir(folder)
         .env_clear()
         .env("HOME", folder)
+        .env("XDG_CONFIG_HOME", user_configuration_in(folder))
         .args(arguments);
     command.output().expect("cogn starts")
 }

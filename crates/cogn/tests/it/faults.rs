@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use testkit::fault::{FAULTS, Fault};
 use testkit::http::{MockServer, ScriptedResponse, scripted};
 
+use crate::harness::user_configuration_in;
+
 const REPLY: &str = include_str!("../../../../examples/modules/text-classifier/tests/replies/ok-plain.json");
 const PAGE: &str = include_str!("../../../../docs/reference/faults.md");
 
@@ -20,7 +22,8 @@ fn run(config: &str) -> Output {
     command
         .current_dir(folder.path())
         .env_clear()
-        .env("HOME", folder.path());
+        .env("HOME", folder.path())
+        .env("XDG_CONFIG_HOME", user_configuration_in(folder.path()));
     command.args([
         "--json",
         "--modules",

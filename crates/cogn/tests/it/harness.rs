@@ -16,6 +16,17 @@ pub(crate) fn binary() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_cogn"))
 }
 
+/// Makes the `cogn.toml` of this folder the user's own file, which needs no trust. Returns the folder for
+/// `XDG_CONFIG_HOME`.
+pub(crate) fn user_configuration_in(folder: &Path) -> PathBuf {
+    let configuration = folder.join(".config");
+    if !configuration.join("cogn").is_symlink() {
+        fs::create_dir_all(&configuration).unwrap();
+        std::os::unix::fs::symlink(folder, configuration.join("cogn")).unwrap();
+    }
+    configuration
+}
+
 pub(crate) struct Stage {
     folder: TempDir,
 }
@@ -78,10 +89,11 @@ impl Stage {
         command.current_dir(self.folder.path());
         // Models installed on this machine are not used.
         command.env("COGN_MODELS_DIR", self.path("models"));
+        command.env("XDG_CONFIG_HOME", user_configuration_in(self.folder.path()));
         command
     }
 
-    /// Writes the project's configuration; servers of this stage read and watch it.
+    /// Writes the user's configuration; servers of this stage read and watch it.
     pub(crate) fn configure(&self, text: &str) {
         fs::write(self.path("cogn.toml"), text).unwrap();
     }

@@ -21,6 +21,8 @@ mod canonical_stream;
 #[cfg(test)]
 mod chaos;
 #[cfg(test)]
+mod chat_urls;
+#[cfg(test)]
 mod check;
 #[cfg(test)]
 mod clients;
@@ -135,6 +137,8 @@ mod test_tools;
 mod tokens;
 #[cfg(test)]
 mod tool_emulation;
+#[cfg(test)]
+mod trust;
 #[cfg(test)]
 mod usage_relayed;
 #[cfg(test)]

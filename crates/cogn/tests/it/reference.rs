@@ -90,7 +90,8 @@ fn generated_configuration_reference_is_up_to_date() {
 fn configuration_page(schema: &Value) -> String {
     let mut page = String::from(
         "# Configuration\n\nEvery key of `cogn.toml`, from [its JSON Schema](config.schema.json). Later sources win: built-in \
-         defaults,\n`/etc/cogn/cogn.toml`, `~/.config/cogn/cogn.toml`, the nearest `cogn.toml` from here upwards (or `--config FILE`), \
+         defaults,\n`/etc/cogn/cogn.toml`, `~/.config/cogn/cogn.toml`, the nearest `cogn.toml` from here upwards (or `--config FILE`; \
+         [it has to be trusted](../guide/back-ends.md#files-of-projects)), \
          variables\nsuch as `COGN_TIMEOUTS__IDLE_MS=5000`, flags. `[[backends]]` and `[[credentials]]` of several sources merge by \
          name, so that\n`COGN_BACKENDS__FAST__WEIGHT=0` changes one value of one back-end; every other list is replaced whole. An \
          unknown key is an\nerror that names its line and the nearest known word. A path is seen from the folder of the file in which \

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::harness::user_configuration_in;
+
 pub(crate) const MANIFEST: &str = "name: NAME
 version: 1.0.0
 responsibility: sort messages
@@ -79,6 +81,7 @@ impl Workspace {
             .args(args)
             .current_dir(self.path().join(folder))
             .env("HOME", self.path().join("home"))
+            .env("XDG_CONFIG_HOME", user_configuration_in(self.path()))
             .env_remove("COGNITIVE_MODULES_PATH")
             .output()
             .expect("cogn runs");

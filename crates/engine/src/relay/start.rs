@@ -34,6 +34,7 @@ impl Engine {
         call: RelayRequest,
         admission: Admission,
     ) -> Result<RelayResponse, Box<RelayFailure>> {
+        self.check_urls(&call).await?;
         let (upcoming, place) = self.admit(call, admission)?;
         let mut hands = self.start_relay(tenant, upcoming, place)?;
         let backend = wait_first_part(&mut hands).await?;
@@ -49,6 +50,7 @@ impl Engine {
         admission: Admission,
         render: Box<dyn FrameEncoder>,
     ) -> Result<ResumableResponse, Box<RelayFailure>> {
+        self.check_urls(&call).await?;
         let (upcoming, place) = self.admit(call, admission)?;
         let (run, journal) = (upcoming.run, self.journal().clone());
         let mut hands = self.start_relay(tenant, upcoming, place)?;
@@ -89,10 +91,7 @@ impl Engine {
         admission: Admission,
     ) -> Result<RelayedUnary, Box<RelayFailure>> {
         let brought = self.media().prepare_request(call.request).await;
-        call.request = brought.map_err(|error| {
-            let run = RunId::from_parts(self.clock().now_ms(), self.clock().random());
-            refuse(run, error)
-        })?;
+        call.request = brought.map_err(|error| self.refuse_unstarted(error))?;
         let began = Instant::now();
         let (upcoming, place) = self.admit(call, admission)?;
         let mut hands = self.start_relay(tenant, upcoming, place)?;
@@ -109,6 +108,16 @@ impl Engine {
             }),
             _ => Err(failure(&hands)),
         }
+    }
+
+    async fn check_urls(&self, call: &RelayRequest) -> Result<(), Box<RelayFailure>> {
+        let checked = self.media().check_urls(&call.request).await;
+        checked.map_err(|error| self.refuse_unstarted(error))
+    }
+
+    fn refuse_unstarted(&self, error: Error) -> Box<RelayFailure> {
+        let run = RunId::from_parts(self.clock().now_ms(), self.clock().random());
+        refuse(run, error)
     }
 
     fn admit(

@@ -71,10 +71,11 @@ impl Tickets {
             caller.scopes = [Scope::Read].into_iter().collect();
         }
         let mut tickets = self.lock();
-        if tickets.len() >= limits::TICKETS_MAX {
-            tickets.retain(|_, ticket| ticket.expires_at_ms > now_ms);
-        }
-        if tickets.len() >= limits::TICKETS_MAX {
+        tickets.retain(|_, ticket| ticket.expires_at_ms > now_ms);
+        let own = tickets
+            .values()
+            .filter(|ticket| ticket.caller.client == caller.client);
+        if own.count() >= limits::TICKETS_PER_CALLER_MAX || tickets.len() >= limits::TICKETS_MAX {
             let body = ErrorBody::new(Code::E4002, "too many unused tickets");
             return Err(ApiError::new(body.detail("retry_after_ms", limits::TICKET_MS)));
         }
@@ -116,6 +117,22 @@ fn hash(word: &str) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::{Caller, RunId, TicketScope, Tickets, limits};
+
+    #[test]
+    fn one_caller_cannot_use_up_all_tickets() {
+        let tickets = Tickets::default();
+        let greedy = Caller {
+            client: String::from("greedy"),
+            ..Caller::local()
+        };
+        let issue = |caller: &Caller, now_ms| tickets.issue(caller, TicketScope::Socket, now_ms).is_ok();
+        for _ in 0..limits::TICKETS_PER_CALLER_MAX {
+            assert!(issue(&greedy, 0));
+        }
+        assert!(!issue(&greedy, 1));
+        assert!(issue(&Caller::local(), 1), "another caller");
+        assert!(issue(&greedy, limits::TICKET_MS), "the unused ones have expired");
+    }
 
     #[test]
     fn ticket_is_single_use_and_expires() {

@@ -11,6 +11,7 @@ use ir::{Dialect, Request};
 use serde_json::json;
 use tenancy::Scope;
 
+use super::admission::admit;
 use super::error::VendorError;
 use super::target::{Target, resolve};
 use super::vendor_request::VendorRequest;
@@ -38,6 +39,8 @@ pub(super) async fn count(
     let (_, chat) = letter.into_parts()?;
     let mut request = Request::chat("", chat);
     request.routing.backend = backend;
+    // Counting may call a back-end, so it occupies a slot of its caller like any other call.
+    let _admission = admit(gateway, &client, &request.payload).await?;
     let counted = gateway.engine().count_tokens(Arc::new(request)).await;
     let mut body = json!({"input_tokens": counted.tokens});
     if counted.estimated {

@@ -74,6 +74,14 @@ impl Fetch for GuardedFetch {
             .await
             .unwrap_or(Err(FetchError::Timeout(limits::FETCH_TOTAL_MS)))
     }
+
+    async fn check(&self, url: &str, hosts: &Hosts) -> Result<(), FetchError> {
+        let target = FetchTarget::parse(url, hosts, &self.doors)?;
+        match self.addresses(&target).await {
+            Err(FetchError::Blocked(reason)) => Err(FetchError::Blocked(reason)),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl GuardedFetch {

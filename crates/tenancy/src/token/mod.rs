@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::caller::{AllowList, Caller, Credential};
+use crate::limit::Rate;
 use crate::limits;
 use crate::scope::Scopes;
 use crate::tenant::Tenant;
@@ -23,6 +24,11 @@ pub struct TokenRules {
     pub scope_claim: String,
     /// Allowed clock difference.
     pub leeway_ms: u64,
+    /// The limits of each caller: tokens contain none.
+    #[serde(default)]
+    pub rate: Option<Rate>,
+    #[serde(default)]
+    pub concurrency: Option<u32>,
 }
 
 /// A source of the keys that sign tokens.
@@ -85,13 +91,13 @@ impl Claims {
             .ok_or_else(|| missing(&rules.scope_claim))?;
         let scopes: Vec<&str> = words(scopes).collect();
         Ok(Caller {
-            client: format!("jwt:{subject}"),
+            client: client(tenant, subject),
             tenant: Tenant::new(tenant),
             scopes: Scopes::known_in(&scopes.join(" ")),
             modules: AllowList::Any,
             models: AllowList::Any,
-            rate: None,
-            concurrency: None,
+            rate: rules.rate,
+            concurrency: rules.concurrency,
             proof: Credential::Token { expires_at_ms },
         })
     }
@@ -103,6 +109,12 @@ impl Claims {
     fn time_ms(&self, name: &str) -> Option<u64> {
         self.0.get(name).and_then(time_ms)
     }
+}
+
+/// Subjects are unique within a tenant only. The escaping prevents that two pairs have one name.
+fn client(tenant: &str, subject: &str) -> String {
+    let tenant = tenant.replace('%', "%25").replace('/', "%2F");
+    format!("jwt:{tenant}/{subject}")
 }
 
 fn is_name(text: &str) -> bool {

@@ -10,7 +10,42 @@ fn rules() -> TokenRules {
         tenant_claim: String::from("tenant"),
         scope_claim: String::from("scope"),
         leeway_ms: 0,
+        rate: None,
+        concurrency: None,
     }
+}
+
+/// Quotas, usage and idempotency keys are counted by client name.
+#[test]
+fn callers_of_two_tenants_have_two_names() {
+    let name = |tenant: &str, subject: &str| {
+        let claims = claims(|claims| {
+            claims["tenant"] = json!(tenant);
+            claims["sub"] = json!(subject);
+        });
+        claims.caller(&rules(), 50_000).expect("valid claims").client
+    };
+    let names = [
+        name("acme", "alice"),
+        name("other", "alice"),
+        name("a/b", "c"),
+        name("a", "b/c"),
+        name("a%2Fb", "c"),
+    ];
+    let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+    assert_eq!(distinct.len(), names.len(), "{names:?}");
+}
+
+#[test]
+fn callers_with_tokens_have_the_configured_limits() {
+    let rules = TokenRules {
+        rate: "5/m".parse().ok(),
+        concurrency: Some(2),
+        ..rules()
+    };
+    let caller = claims(|_| ()).caller(&rules, 50_000).expect("valid claims");
+    assert_eq!(caller.rate.map(|rate| rate.to_string()).as_deref(), Some("5/m"));
+    assert_eq!(caller.concurrency, Some(2));
 }
 
 fn claims(change: impl FnOnce(&mut Value)) -> Claims {
@@ -30,7 +65,7 @@ fn valid_claims_give_caller_with_known_scopes() {
     let caller = claims(|_| ()).caller(&rules(), 50_000).expect("valid claims");
     assert_eq!(
         (caller.tenant.as_str(), caller.client.as_str()),
-        ("acme", "jwt:u1")
+        ("acme", "jwt:acme/u1")
     );
     assert!(caller.scopes.contains(Scope::Read) && caller.scopes.contains(Scope::Execute));
     assert!(!caller.scopes.contains(Scope::Review));

@@ -171,7 +171,15 @@ impl Folder {
     pub(super) fn serve(&self, cogn: &Path) -> Result<ServerProcess> {
         let journal = self.folder.path().join("journal.db");
         let journal = journal.to_str().context("the path is not UTF-8")?;
-        let arguments = ["serve", "--listen", "127.0.0.1:0", "--journal", journal];
+        let arguments = [
+            "serve",
+            "--config",
+            "cogn.toml",
+            "--listen",
+            "127.0.0.1:0",
+            "--journal",
+            journal,
+        ];
         ServerProcess::start(cogn, "1", &arguments, Some(self.folder.path()))
     }
 }

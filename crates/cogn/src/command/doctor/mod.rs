@@ -72,7 +72,7 @@ impl Doctor {
     /// The settings, and the files they came from.
     fn read(&self) -> Result<(Settings, String)> {
         let sources = Sources::from_environment(self.config.as_deref())?;
-        let files = sources.files.iter().filter(|path| path.is_file());
+        let files = sources.all_files().filter(|path| path.is_file());
         let files: Vec<_> = files.map(|path| path.display().to_string()).collect();
         let settings = Settings::of(&sources.merge()?)?;
         let from = match files.is_empty() {

@@ -132,6 +132,10 @@ impl Reload {
 
     fn take_config(&self) -> Result<()> {
         let merged = Sources::from_environment(self.config.as_deref())?.merge()?;
+        // The settings in use were trusted; replacing them by a part of the new file would stop back-ends.
+        if let Some(reason) = &merged.outdated_trust {
+            anyhow::bail!("{reason}");
+        }
         let settings = Settings::of(&merged)?;
         let doors = self.doors.as_ref();
         let auth = doors
@@ -162,7 +166,7 @@ impl Reload {
             hash_dir(root, DEPTH_MAX, &mut left, &mut modules);
         }
         let sources = Sources::from_environment(self.config.as_deref());
-        let config = sources.map(|sources| sources.files).unwrap_or_default();
+        let config = sources.map(|sources| sources.watched()).unwrap_or_default();
         let scripts = self.backends.iter().filter_map(BackendName::script);
         let tls = self.tls.as_ref().map(Tls::files);
         FileFingerprints {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use engine::retention::RetentionPolicy;
 use gateway::Capacity;
 use serde::Deserialize;
+use tenancy::limit::Rate;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
@@ -30,6 +31,9 @@ pub(crate) struct Jwt {
     pub(crate) scope_claim: String,
     #[serde(default = "usual_leeway_ms")]
     pub(crate) leeway_ms: u64,
+    /// The limits of each caller with a token.
+    pub(crate) rate: Option<Rate>,
+    pub(crate) concurrency: Option<u32>,
 }
 
 fn usual_tenant_claim() -> String {

@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod tests;
+mod urls;
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::limits;
 
 impl MediaPipeline {
     /// The request with prepared media. A request without media is unchanged, as is a chat request: its media
-    /// goes to back-ends that fetch it themselves.
+    /// goes to back-ends that fetch it themselves; [`Self::check_urls`] guards its URLs.
     pub(crate) async fn prepare_request(&self, request: Arc<Request>) -> Result<Arc<Request>, Error> {
         if !has_media(&request.payload) {
             return Ok(request);

@@ -42,6 +42,8 @@ fn tokens(issuer: &Arc<Issuer>) -> TokenVerifier {
         tenant_claim: String::new(),
         scope_claim: String::new(),
         leeway_ms: 0,
+        rate: None,
+        concurrency: None,
     };
     TokenVerifier::new(issuer.clone(), rules, Vec::new())
 }

@@ -156,6 +156,8 @@ async fn corpus_is_unreachable() {
     for url in urls {
         let error = fetch(&guard, &url).await.unwrap_err();
         assert_eq!(error.reason(), "blocked_address", "{url}: {error}");
+        let error = guard.check(&url, &Hosts::Public).await.unwrap_err();
+        assert_eq!(error.reason(), "blocked_address", "{url}: {error}");
     }
     assert_eq!(four.visits() + six.map_or(0, |six| six.visits()), 0);
 }
@@ -225,8 +227,13 @@ async fn names_of_private_addresses_are_refused() {
                 "blocked_address",
                 "{url}"
             );
+            let error = guard.check(&url, &Hosts::Public).await.unwrap_err();
+            assert_eq!(error.reason(), "blocked_address", "{url}");
         }
     }
+    // A name that is not known here may be known to a back-end.
+    let elsewhere = format!("http://elsewhere.example.com:{}/", private_hosts.port);
+    assert!(guard.check(&elsewhere, &Hosts::Public).await.is_ok());
     assert_eq!(private_hosts.visits(), 0);
 }
 
