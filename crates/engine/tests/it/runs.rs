@@ -362,7 +362,7 @@ async fn recovery_opens_an_unopened_stream() {
     // The server was killed before it appended the first event.
     let new = NewRun {
         id: run,
-        module: started.module,
+        kind: started.kind,
         command: started.command,
         created_at_ms: started.created_at_ms,
         client: started.client,
