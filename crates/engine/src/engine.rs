@@ -1,15 +1,16 @@
 //! The engine: starts runs, opens subscriptions to them, and recovers the runs that a killed server left
-//! unfinished. It owns every task it spawns and waits for them when it stops.
+//! unfinished. It owns every task it spawns and waits for them when it stops. An [`Engine`] is a handle with
+//! one configuration; the runs are shared by all handles.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
 use ir::RunId;
 use module::Module;
 use serde_json::Value;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,6 +18,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{info, warn};
 
 use crate::admission::{Admission, Permit, Queue};
+use crate::config::EngineConfig;
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::gate::GateAction;
@@ -41,13 +43,12 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
 }
 
-#[derive(Debug)]
+/// A handle: clones share the runs, and each has the configuration it was made with.
+#[derive(Clone, Debug)]
 pub struct Engine {
-    ports: Ports,
-    settings: RwLock<Arc<Settings>>,
-    modules: watch::Sender<Arc<Modules>>,
-    /// The current fleet: initially `ports.fleet`, replaced when the configuration is reloaded.
-    fleet: RwLock<Arc<Fleet>>,
+    config: Arc<EngineConfig>,
+    journal: Arc<dyn Journal>,
+    clock: Arc<dyn Clock>,
     live: Arc<Mutex<HashMap<RunId, Arc<RunBroadcast>>>>,
     traces: Arc<TraceStore>,
     /// Zero of the fleet's monotonic time.
@@ -58,22 +59,25 @@ pub struct Engine {
     relays: TaskTracker,
     shadows: MirrorTasks,
     stop: CancellationToken,
-    media: RwLock<MediaPipeline>,
 }
 
 impl Engine {
     pub fn new(ports: Ports, settings: Settings, modules: Modules) -> Self {
+        let config = EngineConfig {
+            settings: Arc::new(settings),
+            modules: Arc::new(modules),
+            fleet: ports.fleet,
+            media: MediaPipeline::default(),
+        };
         Self {
+            config: Arc::new(config),
+            journal: ports.journal,
+            clock: ports.clock,
             runs: TaskTracker::new(),
             relays: TaskTracker::new(),
-            fleet: RwLock::new(ports.fleet.clone()),
-            ports,
-            settings: RwLock::new(Arc::new(settings)),
-            modules: watch::Sender::new(Arc::new(modules)),
             live: Arc::default(),
             traces: Arc::default(),
             epoch: Instant::now(),
-            media: RwLock::default(),
             shadows: MirrorTasks::default(),
             stop: CancellationToken::new(),
         }
@@ -81,63 +85,45 @@ impl Engine {
 
     /// Sets the media pipeline. Without one, nothing is fetched and no file is read.
     #[must_use]
-    pub fn with_media(self, media: MediaPipeline) -> Self {
-        self.replace_media(media);
+    pub fn with_media(mut self, media: MediaPipeline) -> Self {
+        Arc::make_mut(&mut self.config).media = media;
         self
     }
 
-    /// Runs in progress keep the pipeline they started with.
-    pub fn replace_media(&self, media: MediaPipeline) {
-        *self.media.write().unwrap_or_else(PoisonError::into_inner) = media;
+    /// A handle with another configuration. Runs in progress keep the one they started with.
+    #[must_use]
+    pub fn with_config(&self, config: EngineConfig) -> Self {
+        Self {
+            config: Arc::new(config),
+            ..self.clone()
+        }
     }
 
-    /// Runs in progress keep the settings they started with.
-    pub fn replace_settings(&self, settings: Settings) {
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
-    }
-
-    /// The current settings.
-    fn settings(&self) -> Arc<Settings> {
-        self.settings
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    pub fn config(&self) -> &EngineConfig {
+        &self.config
     }
 
     /// Whether a complete, valid answer of this module may still be replaced by another back-end's answer.
     pub fn may_rerun(&self, module: &str) -> bool {
-        let settings = self.settings();
-        let rule = settings.gates.for_module(module);
+        let rule = self.config.settings.gates.for_module(module);
         rule.is_some_and(|rule| matches!(rule.action, GateAction::Rerun { .. }))
     }
 
     pub fn clock(&self) -> &Arc<dyn Clock> {
-        &self.ports.clock
+        &self.clock
     }
 
-    /// The current modules. The returned snapshot is not affected by later reloads.
-    pub fn modules(&self) -> Arc<Modules> {
-        self.modules.borrow().clone()
+    pub fn modules(&self) -> &Arc<Modules> {
+        &self.config.modules
     }
 
-    /// Receives every replacement of the modules.
-    pub fn watch_modules(&self) -> watch::Receiver<Arc<Modules>> {
-        self.modules.subscribe()
+    /// The back-ends.
+    pub fn fleet(&self) -> &Arc<Fleet> {
+        &self.config.fleet
     }
 
-    /// Runs in progress keep the modules they started with.
-    pub fn replace_modules(&self, modules: Modules) {
-        self.modules.send_replace(Arc::new(modules));
-    }
-
-    /// The current back-ends.
-    pub fn fleet(&self) -> Arc<Fleet> {
-        self.fleet.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Runs in progress keep the back-ends they started with.
-    pub fn replace_fleet(&self, fleet: Fleet) {
-        *self.fleet.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fleet);
+    pub fn media(&self) -> &MediaPipeline {
+        &self.config.media
     }
 
     /// Sets the receiver for the traces of runs that end from now on. Only the first one set is used.
@@ -153,19 +139,14 @@ impl Engine {
     /// Reserves a slot for one relayed call until the token is dropped; else the number in progress.
     pub(crate) fn reserve_slot(&self) -> Result<TaskTrackerToken, usize> {
         let running = self.running();
-        match running < self.settings().runs_max {
+        match running < self.config.settings.runs_max {
             true => Ok(self.relays.token()),
             false => Err(running),
         }
     }
 
-    /// The current media pipeline.
-    pub fn media(&self) -> MediaPipeline {
-        self.media.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
-        &self.ports.journal
+        &self.journal
     }
 
     /// Registers the broadcast of a run, so that it can be read while it is in progress.
@@ -190,7 +171,7 @@ impl Engine {
 
     /// How long a stream without readers continues.
     pub(crate) fn resume_grace(&self) -> Duration {
-        Duration::from_millis(self.settings().resume_grace_ms)
+        Duration::from_millis(self.config.settings.resume_grace_ms)
     }
 
     pub(crate) fn traces(&self) -> &Arc<TraceStore> {
@@ -213,13 +194,13 @@ impl Engine {
         execute: RunRequest,
         admission: Admission,
     ) -> Result<RunId, Error> {
-        let execute = check_run(execute, &self.modules(), &self.fleet()).map_err(Error::Input)?;
+        let execute = check_run(execute, self.modules(), self.fleet()).map_err(Error::Input)?;
         let running = self.running();
-        if running >= self.settings().runs_max {
+        if running >= self.config.settings.runs_max {
             return Err(Error::TooManyRuns(running));
         }
-        let now_ms = self.ports.clock.now_ms();
-        let run = RunId::from_parts(now_ms, self.ports.clock.random());
+        let now_ms = self.clock.now_ms();
+        let run = RunId::from_parts(now_ms, self.clock.random());
         let command = StoredCommand {
             input: execute.input,
             mode: execute.mode,
@@ -248,7 +229,7 @@ impl Engine {
         // An idempotency key has to be looked up; other runs are buffered, and flushed before any upstream
         // request.
         if new.once.is_none() {
-            if let Err(error) = self.ports.journal.buffer(tenant, LifecycleRecord::Started(new)) {
+            if let Err(error) = self.journal.buffer(tenant, LifecycleRecord::Started(new)) {
                 self.live().remove(&run);
                 return Err(error.into());
             }
@@ -280,7 +261,7 @@ impl Engine {
             return Err(Error::UnknownRun(run));
         }
         let source = RunSource {
-            journal: self.ports.journal.clone(),
+            journal: self.journal.clone(),
             tenant: tenant.clone(),
             run,
             live,
@@ -317,12 +298,12 @@ impl Engine {
     /// before the first request is served.
     pub async fn recover(&self) -> Result<(), Error> {
         let modules = self.modules();
-        for (tenant, row) in self.ports.journal.unfinished().await? {
-            let inherited = replay(&self.ports.journal, &tenant, row.id).await?;
+        for (tenant, row) in self.journal.unfinished().await? {
+            let inherited = replay(&self.journal, &tenant, row.id).await?;
             let command = serde_json::from_str::<StoredCommand>(&row.command).ok();
             let module = modules
                 .get(&row.module)
-                .filter(|module| is_safe_to_rerun(module, &modules));
+                .filter(|module| is_safe_to_rerun(module, modules));
             match (module, command) {
                 (Some(module), Some(command)) if command.mode == RunMode::Stream || command.resumable => {
                     info!(run = %row.id, module = %row.module, "rerun of an unfinished run");
@@ -343,10 +324,14 @@ impl Engine {
                             seq: None,
                             body: Arc::from(""),
                         }),
-                        false => Some(encode(&interrupted_chunk(row.id, inherited, &self.settings()))),
+                        false => Some(encode(&interrupted_chunk(
+                            row.id,
+                            inherited,
+                            &self.config.settings,
+                        ))),
                     };
                     let code = Some(String::from(module::Code::E2010.as_str()));
-                    let end = RunEnd::new(code, self.ports.clock.now_ms(), Vec::new());
+                    let end = RunEnd::new(code, self.clock.now_ms(), Vec::new());
                     let unfinished = InterruptedRun {
                         tenant,
                         run: row.id,
@@ -355,7 +340,7 @@ impl Engine {
                         end,
                     };
                     unfinished
-                        .finish(&self.ports.journal, &self.runs, &self.stop)
+                        .finish(&self.journal, &self.runs, &self.stop)
                         .await?;
                 }
             }
@@ -413,7 +398,7 @@ impl Engine {
             inherited: beginning.inherited,
             queue: beginning.queue,
             sink: RunSink::Journal(JournalSink {
-                journal: self.ports.journal.clone(),
+                journal: self.journal.clone(),
                 traces: self.traces.clone(),
                 spooled: beginning.booked,
             }),
@@ -427,7 +412,7 @@ impl Engine {
     /// no run without a driver.
     fn spawn(&self, (launch, seated): (Launch, Seated), permit: Option<Permit>, first: Option<Box<First>>) {
         let (run, running) = (launch.run, self.live.clone());
-        let (tenant, journal) = (launch.tenant.clone(), self.ports.journal.clone());
+        let (tenant, journal) = (launch.tenant.clone(), self.journal.clone());
         let launcher = self.launcher();
         // Boxed: large closure.
         let start: Box<dyn FnOnce() -> Start + Send> = Box::new(move || launcher.begin(launch, seated));
@@ -452,14 +437,11 @@ impl Engine {
 
     fn launcher(&self) -> Launcher {
         Launcher {
-            fleet: self.fleet(),
-            clock: self.ports.clock.clone(),
-            settings: self.settings(),
-            modules: self.modules(),
+            config: self.config.clone(),
+            clock: self.clock.clone(),
             epoch: self.epoch,
             shadows: self.shadows.clone(),
             stop: self.stop.clone(),
-            media: self.media(),
         }
     }
 

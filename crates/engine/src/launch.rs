@@ -17,30 +17,26 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Permit, Queue};
 use crate::compose::{CompositionSpec, CompositionStream};
-use crate::fleet::{BackendSelector, Fleet};
+use crate::config::EngineConfig;
+use crate::fleet::BackendSelector;
 use crate::gate::GateEvaluator;
-use crate::media::{MediaPipeline, PreparedMedia};
-use crate::modules::Modules;
+use crate::media::PreparedMedia;
 use crate::port::{Clock, JournalError, NewRun};
 use crate::run::machine::{MachineConfig, RunMachine, SentProgress};
 use crate::run::{
     MirrorTasks, Opening, Preface, RecoveredRun, RunBroadcast, RunMode, RunOptions, RunSink, RunTask,
     Warning, context, warnings_annotation,
 };
-use crate::settings::Settings;
 
 /// Snapshot of what all runs of an engine share.
 #[derive(Clone, Debug)]
 pub(crate) struct Launcher {
-    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) config: Arc<EngineConfig>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) modules: Arc<Modules>,
     /// Zero of the fleet's monotonic time.
     pub(crate) epoch: Instant,
     pub(crate) shadows: MirrorTasks,
     pub(crate) stop: CancellationToken,
-    pub(crate) media: MediaPipeline,
 }
 
 /// Parameters of one run.
@@ -143,7 +139,7 @@ impl Launcher {
             Err(body) => (opening.refused(body.clone()), PreparedMedia::default()),
             Ok(_) if !has_media => (opening.preface(), PreparedMedia::default()),
             Ok(_) => {
-                let prepared = opening.prepare(&self.media, &launch.module, &launch.input);
+                let prepared = opening.prepare(&self.config.media, &launch.module, &launch.input);
                 prepared.await?
             }
         };
@@ -193,8 +189,8 @@ impl Launcher {
         if let Some(own) = trace.and_then(|trace| context(launch.run, Some(trace))) {
             (request.meta.trace_id, request.meta.span_id) = (Some(own.trace_id()), Some(own.span_id()));
         }
-        let (request, fleet_ms) = (Arc::new(request), self.fleet_ms());
-        let mut dispatch = BackendSelector::new(self.fleet.clone(), request, launch.run.seed(), fleet_ms);
+        let (fleet, seed) = (self.config.fleet.clone(), launch.run.seed());
+        let mut dispatch = BackendSelector::new(fleet, Arc::new(request), seed, self.fleet_ms());
         dispatch.allow_models(launch.models.clone());
         let preparation = composed.then(|| {
             let job = CompositionSpec {
@@ -208,7 +204,7 @@ impl Launcher {
             };
             CompositionStream::new(self.clone(), job)
         });
-        let gate = self.settings.gates.for_module(module.name()).cloned();
+        let gate = self.config.settings.gates.for_module(module.name()).cloned();
         let plan = MachineConfig {
             run: launch.run,
             reply_policy: Arc::new(GateEvaluator::new(module.clone(), gate)),
@@ -220,7 +216,7 @@ impl Launcher {
             warnings: launch.warnings,
             timeout_ms: launch.options.timeout_ms,
             trace,
-            settings: self.settings.clone(),
+            settings: self.config.settings.clone(),
             inherited: sent,
             prepares: preparation.is_some(),
             preface,
@@ -228,7 +224,7 @@ impl Launcher {
         Box::new(RunTask {
             run: launch.run,
             machine: Box::new(RunMachine::new(plan, dispatch)),
-            fleet: self.fleet.clone(),
+            fleet: self.config.fleet.clone(),
             sink: launch.sink,
             clock: self.clock.clone(),
             live: seated.live,

@@ -5,6 +5,7 @@
 pub mod admission;
 mod attempts;
 pub mod compose;
+mod config;
 pub mod engine;
 pub mod error;
 pub mod fleet;
@@ -26,6 +27,7 @@ pub mod settings;
 mod tokens;
 
 pub use crate::admission::{Admission, Permit, Queue, Repeatable};
+pub use crate::config::EngineConfig;
 pub use crate::engine::{Engine, Ports};
 pub use crate::error::Error;
 pub use crate::fleet::{Fleet, Member};

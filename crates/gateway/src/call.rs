@@ -83,9 +83,9 @@ impl Call {
         let tenant = &caller.tenant;
         if let Some(repeatable) = &repeatable {
             // Checked before a run permit is requested: a replay needs none.
-            let made = gateway.engine.made(tenant, &caller.client, repeatable).await?;
+            let made = gateway.engine().made(tenant, &caller.client, repeatable).await?;
             if let Some(run) = made {
-                let subscription = gateway.engine.subscribe(tenant, run, ReadFrom::Start).await?;
+                let subscription = gateway.engine().subscribe(tenant, run, ReadFrom::Start).await?;
                 return Ok(self.begun(subscription, &negotiated, seat).replayed());
             }
         }
@@ -105,15 +105,15 @@ impl Call {
             permit,
             queue,
         };
-        let started = gateway.engine.submit(tenant, command, admission).await;
+        let started = gateway.engine().submit(tenant, command, admission).await;
         let (run, replayed) = match started {
             Ok(run) => (run, false),
             Err(engine::Error::DuplicateRequest(named)) if named.same_request => (named.run, true),
             Err(error) => return Err(error.into()),
         };
-        let subscription = gateway.engine.subscribe(tenant, run, ReadFrom::Start).await?;
+        let subscription = gateway.engine().subscribe(tenant, run, ReadFrom::Start).await?;
         if self.repeat.survives_disconnect() && negotiated.mode == RunMode::Sync && !replayed {
-            let kept = gateway.engine.subscribe(tenant, run, ReadFrom::Start).await?;
+            let kept = gateway.engine().subscribe(tenant, run, ReadFrom::Start).await?;
             // A permanent subscription, so that the run continues when its client disconnects.
             gateway
                 .detached_runs
@@ -159,12 +159,12 @@ impl Call {
         let Some(run) = recovery.run() else {
             return Ok(None);
         };
-        match gateway.engine.find(tenant, run).await? {
+        match gateway.engine().find(tenant, run).await? {
             Some(row) if row.module == self.module.name() => {}
             _ => return Ok(None),
         }
         let from = ReadFrom::AfterChunk(recovery.resume_point(strict));
-        Ok(Some(gateway.engine.subscribe(tenant, run, from).await?))
+        Ok(Some(gateway.engine().subscribe(tenant, run, from).await?))
     }
 
     fn begun(

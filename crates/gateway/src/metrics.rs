@@ -103,8 +103,8 @@ impl Metrics {
     /// All metrics in the text format.
     pub(crate) fn render(&self, gateway: &Gateway) -> String {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        self.runs.set(count(gateway.engine.running()));
-        self.modules.set(count(gateway.engine.modules().iter().count()));
+        self.runs.set(count(gateway.engine().running()));
+        self.modules.set(count(gateway.engine().modules().iter().count()));
         let mut out = String::new();
         // Writing to a string cannot fail.
         text::encode(&mut out, &self.registry).unwrap_or_default();

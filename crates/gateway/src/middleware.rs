@@ -32,8 +32,15 @@ impl MiddlewareState {
     }
 }
 
-pub(crate) async fn handle(State(door): State<MiddlewareState>, request: Request, next: Next) -> Response {
+pub(crate) async fn handle(
+    State(door): State<MiddlewareState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let MiddlewareState { gateway, cors } = door;
+    // The one snapshot of this request.
+    let gateway = gateway.current();
+    request.extensions_mut().insert(gateway.clone());
     let timer = metrics::RequestTimer::begin(&request);
     // Without allowed origins, only preflight requests need the CORS layer.
     let response = if gateway.settings().cors_origins.is_empty() && request.method() != Method::OPTIONS {
@@ -54,12 +61,10 @@ pub(crate) async fn handle(State(door): State<MiddlewareState>, request: Request
 
 async fn answer(gateway: &Gateway, mut request: Request, next: Next) -> Response {
     let vendor = Vendor::of(request.uri().path(), request.headers());
-    let settings = gateway.settings();
-    let admitted = match origin::admit(request.headers(), request.uri(), &settings) {
+    let admitted = match origin::admit(request.headers(), request.uri(), gateway.settings()) {
         Ok(()) => auth::identify(gateway, &mut request).await,
         Err(refusal) => Err(refusal),
     };
-    drop(settings);
     let response = match admitted {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),

@@ -53,7 +53,8 @@ const REQUEST_HEADERS: [&str; 32] = [
 
 /// Answers preflight requests from the current settings.
 pub(crate) fn cors(gateway: Gateway) -> CorsLayer {
-    let allowed = move |origin: &HeaderValue, _: &request::Parts| is_listed(origin, &gateway.settings());
+    let allowed =
+        move |origin: &HeaderValue, _: &request::Parts| is_listed(origin, gateway.current().settings());
     let mut headers: Vec<HeaderName> = REQUEST_HEADERS.into_iter().map(HeaderName::from_static).collect();
     headers.extend([ACCEPT, AUTHORIZATION, CONTENT_TYPE]);
     CorsLayer::new()

@@ -1,13 +1,18 @@
-//! Shared state of all handlers.
+//! The state of a server and its configuration. A reload replaces the configuration as a whole; a request
+//! takes one snapshot of it at its start.
 
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
-use engine::Engine;
+use axum::extract::FromRequestParts;
+use axum::http::Extensions;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
 use engine::port::Archive;
+use engine::{Engine, EngineConfig, Modules};
 use module::Code;
 use module::envelope::ErrorBody;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -20,14 +25,25 @@ use crate::route::Description;
 use crate::settings::Settings;
 use crate::stream_limit::StreamLimiter;
 
-/// A single `Arc`, because every request clones it several times.
+/// A handle with one configuration; the state of the server is shared by all handles. What outlives a request
+/// gets the latest configuration from [`Gateway::current`].
 #[derive(Clone, Debug)]
-pub struct Gateway(Arc<GatewayInner>);
+pub struct Gateway {
+    shared: Arc<GatewayState>,
+    config: Arc<GatewayConfig>,
+}
+
+/// Everything a reload replaces.
+#[derive(Clone, Debug)]
+pub(crate) struct GatewayConfig {
+    auth: Arc<Auth>,
+    settings: Arc<Settings>,
+    engine: Engine,
+}
 
 #[derive(Debug)]
-pub struct GatewayInner {
-    pub(crate) engine: Arc<Engine>,
-    auth: RwLock<Arc<Auth>>,
+pub struct GatewayState {
+    latest: watch::Sender<Arc<GatewayConfig>>,
     pub(crate) tickets: Arc<Tickets>,
     pub(crate) limiter: Arc<Limiter>,
     /// Past runs; absent without a journal.
@@ -35,7 +51,6 @@ pub struct GatewayInner {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stream_limiter: Arc<StreamLimiter>,
     pub(crate) description: Arc<Description>,
-    settings: RwLock<Arc<Settings>>,
     /// Shutdown was requested.
     pub(crate) stopping: CancellationToken,
     /// Runs have ended or are left for recovery; no more events are sent.
@@ -49,50 +64,44 @@ pub struct GatewayInner {
 }
 
 impl Deref for Gateway {
-    type Target = GatewayInner;
+    type Target = GatewayState;
 
-    fn deref(&self) -> &GatewayInner {
-        &self.0
+    fn deref(&self) -> &GatewayState {
+        &self.shared
     }
 }
 
 impl Gateway {
     /// Without authentication, until [`Gateway::with_auth`] is called.
-    pub fn new(engine: Arc<Engine>, settings: Settings) -> Self {
-        Self(Arc::new(GatewayInner {
-            auth: RwLock::new(Arc::new(Auth::open(engine.clock().clone()))),
+    pub fn new(engine: Engine, settings: Settings) -> Self {
+        let config = Arc::new(GatewayConfig {
+            auth: Arc::new(Auth::open(engine.clock().clone())),
+            settings: Arc::new(settings),
+            engine,
+        });
+        let shared = GatewayState {
+            latest: watch::Sender::new(config.clone()),
             tickets: Arc::default(),
             limiter: Arc::new(Limiter::new(Capacity::default())),
             archive: OnceLock::new(),
-            engine,
             metrics: Arc::default(),
             stream_limiter: Arc::default(),
             description: Arc::default(),
-            settings: RwLock::new(Arc::new(settings)),
             stopping: CancellationToken::new(),
             ended: CancellationToken::new(),
             sockets: TaskTracker::new(),
             multipart_permits: Arc::new(Semaphore::new(limits::FORMS_MAX)),
             detached_runs: TaskTracker::new(),
-        }))
+        };
+        Self {
+            shared: Arc::new(shared),
+            config,
+        }
     }
 
     #[must_use]
     pub fn with_auth(self, auth: Auth) -> Self {
-        self.replace_auth(auth);
-        self
-    }
-
-    /// Applies from the next request, and from the next message on open WebSockets.
-    pub fn replace_auth(&self, auth: Auth) {
-        let mut place = self.auth.write().unwrap_or_else(PoisonError::into_inner);
-        auth.inherit_caches(&place);
-        *place = Arc::new(auth);
-    }
-
-    /// The current authentication.
-    pub(crate) fn auth(&self) -> Arc<Auth> {
-        self.auth.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.update(|config| config.auth = Arc::new(auth)).current()
     }
 
     #[must_use]
@@ -104,13 +113,84 @@ impl Gateway {
 
     #[must_use]
     pub fn with_capacity(self, capacity: Capacity) -> Self {
-        self.replace_capacity(capacity);
+        self.limiter.resize(capacity);
         self
     }
 
-    /// Applies immediately; running runs keep their permits.
-    pub fn replace_capacity(&self, capacity: Capacity) {
-        self.limiter.resize(capacity);
+    /// A handle with the latest configuration.
+    #[must_use]
+    pub fn current(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            config: self.latest.borrow().clone(),
+        }
+    }
+
+    /// Replaces the configuration, except the modules: requests that start from now on use all of it, earlier
+    /// ones none of it. Without `auth`, the authentication is kept.
+    pub fn replace_config(
+        &self,
+        auth: Option<Auth>,
+        settings: Settings,
+        capacity: Capacity,
+        engine: impl FnOnce(&EngineConfig) -> EngineConfig,
+    ) {
+        self.update(|config| {
+            if let Some(auth) = auth {
+                auth.inherit_caches(&config.auth);
+                config.auth = Arc::new(auth);
+            }
+            config.settings = Arc::new(settings);
+            config.engine = config.engine.with_config(engine(config.engine.config()));
+            self.limiter.resize(capacity);
+        });
+    }
+
+    /// Applies from the next request.
+    pub fn replace_modules(&self, modules: Modules) {
+        self.update(|config| {
+            let changed = EngineConfig {
+                modules: Arc::new(modules),
+                ..config.engine.config().clone()
+            };
+            config.engine = config.engine.with_config(changed);
+        });
+    }
+
+    fn update(&self, change: impl FnOnce(&mut GatewayConfig)) -> &Self {
+        self.latest.send_modify(|config| change(Arc::make_mut(config)));
+        self
+    }
+
+    /// The snapshot that the middleware took when the request arrived.
+    pub(crate) fn of(extensions: &Extensions) -> Result<Self, ApiError> {
+        let gateway = extensions.get::<Self>().cloned();
+        gateway.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4000, "the request has no configuration")))
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.config.engine
+    }
+
+    pub(crate) fn auth(&self) -> &Auth {
+        &self.config.auth
+    }
+
+    pub(crate) fn settings(&self) -> &Arc<Settings> {
+        &self.config.settings
+    }
+
+    /// The next replacement of these modules.
+    pub(crate) async fn modules_after(&self, seen: &Arc<Modules>) -> Arc<Modules> {
+        let mut latest = self.latest.subscribe();
+        let changed = latest
+            .wait_for(|config| !Arc::ptr_eq(config.engine.modules(), seen))
+            .await;
+        match changed {
+            Ok(config) => config.engine.modules().clone(),
+            // Not reached: this handle keeps the sender.
+            Err(_) => seen.clone(),
+        }
     }
 
     pub(crate) fn archive(&self) -> Result<&Arc<dyn Archive>, ApiError> {
@@ -118,20 +198,16 @@ impl Gateway {
         archive.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4012, "this server has no journal")))
     }
 
-    /// The current settings.
-    pub fn settings(&self) -> Arc<Settings> {
-        let settings = self.settings.read();
-        settings.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Applies from the next request.
-    pub fn replace_settings(&self, settings: Settings) {
-        let mut place = self.settings.write().unwrap_or_else(PoisonError::into_inner);
-        *place = Arc::new(settings);
-    }
-
     /// Counts a reload of the configuration and whether it succeeded.
     pub fn note_reload(&self, taken: bool) {
         self.metrics.reloaded(taken);
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Gateway {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
+        Self::of(&parts.extensions).map_err(IntoResponse::into_response)
     }
 }

@@ -79,10 +79,9 @@ impl Mcp {
         janitor: Janitor,
     ) -> io::Result<()> {
         let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(desk);
-        let engine = Arc::new(engine);
         // There is no listener; settings that depend on the listen address have no effect.
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let gateway = Gateway::new(engine.clone(), settings.gateway(nowhere));
+        let gateway = Gateway::new(engine, settings.gateway(nowhere));
         let gateway = gateway.with_capacity(settings.limits.capacity());
         let reload = Reload {
             search: search.clone(),
@@ -90,7 +89,6 @@ impl Mcp {
             config: self.config,
             backends: self.backend,
             listen: nowhere,
-            engine,
             gateway: gateway.clone(),
             tls: None,
             doors: None,

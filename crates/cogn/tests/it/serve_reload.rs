@@ -5,9 +5,14 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use ir::Dialect;
 use serde_json::{Value, json};
+use testkit::http::{MockServer, ScriptedResponse};
 
 use crate::harness::{Server, Stage, assemble, data, input};
+use crate::vendor_client::{ask, question};
+
+const CHAT: Dialect = Dialect::OpenaiChat;
 
 /// Repeats a request until the condition holds; the deadline fails the test otherwise.
 async fn until(mut ask: impl AsyncFnMut() -> bool) {
@@ -184,6 +189,60 @@ async fn auth_limits_gate_and_media_settings_are_reloaded() {
     assert_eq!(reason().await, "blocked_address");
     config("[media]\nfetch = \"off\"\n");
     until(async || reason().await == "fetch_disabled").await;
+}
+
+/// A request waits for its permit while an alias and the only model of the fleet are replaced together: it is
+/// answered with the alias and the fleet of its arrival, and the next one with the new ones.
+#[tokio::test]
+async fn reload_of_aliases_and_fleet_is_atomic_for_a_waiting_request() {
+    let upstream = MockServer::with_responder(|earlier, request| {
+        let choice =
+            json!({"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"});
+        let answer = json!({"id": "c", "object": "chat.completion", "created": 1,
+            "model": request.json()["model"], "choices": [choice]});
+        let response = ScriptedResponse::good("application/json", answer.to_string());
+        match earlier {
+            0 => response.after(Duration::from_secs(2)),
+            _ => response,
+        }
+    });
+    let stage = Stage::new();
+    let config = |model: &str| {
+        format!(
+            "[[backends]]\nname = \"one\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"{model}\"\n\
+             [aliases]\nsmart = \"{model}\"\n[limits]\nruns_max = 1\n[server]\nreload_ms = 20\n",
+            upstream.url("")
+        )
+    };
+    stage.configure(&config("old"));
+    let server = stage.serve(&[]);
+    let ask_smart = async || ask(&server, CHAT, &question(CHAT, "smart", "hi")).await;
+    let reloaded_between = async || {
+        until(async || upstream.received().len() == 1).await;
+        // The second request waits for the permit of the first.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stage.configure(&config("new"));
+        until(async || {
+            let text = server.get("/metrics").send().await.unwrap().text().await.unwrap();
+            text.contains(r#"cogn_config_reloads_total{outcome="taken"}"#)
+        })
+        .await;
+        assert_eq!(upstream.received().len(), 1, "the second request waits");
+    };
+    let delayed = async {
+        until(async || upstream.received().len() == 1).await;
+        ask_smart().await
+    };
+    let (first, waited, ()) = tokio::join!(ask_smart(), delayed, reloaded_between());
+    assert_eq!(first.status(), 200);
+    assert_eq!(waited.status(), 200, "{}", waited.text().await.unwrap());
+    assert_eq!(ask_smart().await.status(), 200);
+    let models: Vec<Value> = upstream
+        .received()
+        .iter()
+        .map(|request| request.json()["model"].clone())
+        .collect();
+    assert_eq!(models, ["old", "old", "new"]);
 }
 
 /// Settings that require a restart are named in the log.

@@ -192,7 +192,7 @@ impl CompositionRunner {
     /// The context of a step: the shared context, and the previous result if its module accepts one.
     fn context_for(&self, flow: &CompositionMachine, start: &StepStart) -> Map<String, Value> {
         let mut context = self.context.clone();
-        let Some(module) = self.launcher.modules.get(&start.requirement.name) else {
+        let Some(module) = self.launcher.config.modules.get(&start.requirement.name) else {
             return context;
         };
         let accepts = module.manifest.context.accepts.iter();
@@ -238,7 +238,7 @@ impl CompositionRunner {
             let media = ready.media.clone();
             let lowered = lower_with_media(module, &input, results, media, &self.job.lower);
             let lowered = Arc::new(lowered);
-            match tokens::admit(module, &lowered, &self.launcher.fleet) {
+            match tokens::admit(module, &lowered, &self.launcher.config.fleet) {
                 Ok(()) => request = Some(lowered),
                 Err(error) => {
                     outcome = Outcome::Fail {
@@ -275,7 +275,7 @@ async fn step(
     context: Map<String, Value>,
 ) -> StepResult {
     let requirement = &start.requirement;
-    let find = |name: &str| launcher.modules.get(name).cloned();
+    let find = |name: &str| launcher.config.modules.get(name).cloned();
     let mut end = StepResult {
         index: start.index,
         step: start.step.clone(),

@@ -176,7 +176,7 @@ impl Engine {
             request.meta.trace_id = Some(own.trace_id());
             request.meta.span_id = Some(own.span_id());
         }
-        let fleet = self.fleet();
+        let fleet = self.fleet().clone();
         let mut dispatch = BackendSelector::new(fleet.clone(), request, run.seed(), self.monotonic_ms());
         dispatch.allow_models(admission.models);
         let mut hands = RelayDriver {

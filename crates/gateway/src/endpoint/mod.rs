@@ -15,7 +15,6 @@ use module::Code;
 use serde_json::Value;
 
 use crate::inference::Vendor;
-use crate::state::Gateway;
 
 pub(crate) use html::page;
 pub(crate) use openapi::document;
@@ -37,7 +36,7 @@ pub(crate) struct Endpoint {
     exceptions: Vec<(u16, Code)>,
     /// The schema of its errors, if they are not envelopes.
     failure: Option<&'static str>,
-    handler: MethodRouter<Gateway>,
+    handler: MethodRouter,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +86,7 @@ enum SuccessResponse {
 impl Endpoint {
     pub(crate) fn get<H, T>(path: &'static str, id: &'static str, handler: H) -> Self
     where
-        H: Handler<T, Gateway>,
+        H: Handler<T, ()>,
         T: 'static,
     {
         Self::new(Method::Get, path, id, get(handler))
@@ -95,13 +94,13 @@ impl Endpoint {
 
     pub(crate) fn post<H, T>(path: &'static str, id: &'static str, handler: H) -> Self
     where
-        H: Handler<T, Gateway>,
+        H: Handler<T, ()>,
         T: 'static,
     {
         Self::new(Method::Post, path, id, post(handler))
     }
 
-    fn new(method: Method, path: &'static str, id: &'static str, handler: MethodRouter<Gateway>) -> Self {
+    fn new(method: Method, path: &'static str, id: &'static str, handler: MethodRouter) -> Self {
         Self {
             method,
             path,
@@ -242,7 +241,7 @@ impl Endpoint {
 }
 
 /// Router of all endpoints.
-pub(crate) fn routes(operations: Vec<Endpoint>) -> Router<Gateway> {
+pub(crate) fn routes(operations: Vec<Endpoint>) -> Router {
     operations.into_iter().fold(Router::new(), |router, operation| {
         router.route(operation.path, operation.handler)
     })

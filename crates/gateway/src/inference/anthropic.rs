@@ -1,7 +1,7 @@
 //! Endpoints of the Anthropic API.
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use ir::Dialect;
@@ -41,12 +41,12 @@ pub(super) fn operations() -> Vec<Endpoint> {
     vec![extension_headers(messages), tokens]
 }
 
-async fn messages(State(gateway): State<Gateway>, request: Request) -> Result<Response, VendorError> {
+async fn messages(gateway: Gateway, request: Request) -> Result<Response, VendorError> {
     chat(Dialect::Anthropic, &gateway, request).await
 }
 
 async fn count_tokens(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     headers: HeaderMap,
     extensions: Extensions,
     body: Body,

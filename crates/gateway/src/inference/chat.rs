@@ -45,7 +45,7 @@ pub(super) async fn chat(
     };
     let several = several(&letter, &target)?;
     let warnings = std::mem::take(&mut letter.warnings);
-    let created = gateway.engine.clock().now_ms() / 1_000;
+    let created = gateway.engine().clock().now_ms() / 1_000;
     let manner = move |run| ResponseMeta {
         dialect,
         run,

@@ -130,7 +130,7 @@ impl ChatCall {
     ) -> Result<RelayResponse, VendorError> {
         let (call, admission) = self.prepare(gateway, chat, verbatim).await?;
         let tenant = &self.client.caller.tenant;
-        let relayed = gateway.engine.relay(tenant, call, admission).await;
+        let relayed = gateway.engine().relay(tenant, call, admission).await;
         relayed.map_err(|failure| VendorError::from_relay(*failure))
     }
 
@@ -143,7 +143,7 @@ impl ChatCall {
     ) -> Result<Response, VendorError> {
         // The response format, including the id, is encoded before the run starts; so the run id is created
         // here.
-        let clock = gateway.engine.clock();
+        let clock = gateway.engine().clock();
         let id = RunId::from_parts(clock.now_ms(), clock.random());
         let frames = Frames(ResponseEncoder::new(manner(id)));
         let chat = std::mem::take(&mut self.chat);
@@ -151,7 +151,7 @@ impl ChatCall {
         call.run = Some(id);
         let tenant = &self.client.caller.tenant;
         let begun = gateway
-            .engine
+            .engine()
             .relay_resumable(tenant, call, admission, Box::new(frames));
         let begun = begun.await.map_err(|failure| VendorError::from_relay(*failure))?;
         let receipt = CallMetadata {

@@ -38,7 +38,7 @@ pub(super) async fn count(
     let (_, chat) = letter.into_parts()?;
     let mut request = Request::chat("", chat);
     request.routing.backend = backend;
-    let counted = gateway.engine.count_tokens(Arc::new(request)).await;
+    let counted = gateway.engine().count_tokens(Arc::new(request)).await;
     let mut body = json!({"input_tokens": counted.tokens});
     if counted.estimated {
         body["cogn"] = json!({"estimated": true});

@@ -18,7 +18,7 @@ pub(super) async fn in_form(
     if form == Some("b64_json") {
         for media in &mut response.images {
             if matches!(media.source, MediaSource::Remote(_)) {
-                gateway.engine.media().ingest(media).await?;
+                gateway.engine().media().ingest(media).await?;
             }
         }
     }

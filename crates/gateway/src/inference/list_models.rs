@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use module::Code;
 use serde_json::{Value, json};
@@ -53,7 +52,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
 }
 
 async fn list_models(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     AuthenticatedCaller(caller): AuthenticatedCaller,
 ) -> Result<Response, ApiError> {
     let models = names(&gateway, &caller)?;
@@ -70,7 +69,7 @@ async fn list_models(
 }
 
 async fn show_model(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     AuthenticatedCaller(caller): AuthenticatedCaller,
     PathName(id): PathName,
 ) -> Result<Response, ApiError> {
@@ -98,7 +97,7 @@ fn names(gateway: &Gateway, caller: &Caller) -> Result<BTreeMap<String, String>,
         caller.require(Scope::Read)?;
     }
     let mut names = BTreeMap::new();
-    let fleet = gateway.engine.fleet();
+    let fleet = gateway.engine().fleet();
     for (at, candidate) in fleet.candidates().iter().enumerate() {
         // Includes the default model of a back-end.
         let usual = fleet
@@ -111,7 +110,7 @@ fn names(gateway: &Gateway, caller: &Caller) -> Result<BTreeMap<String, String>,
             names.entry(model).or_insert_with(|| candidate.kind.clone());
         }
     }
-    let modules = gateway.engine.modules();
+    let modules = gateway.engine().modules();
     for (name, module) in modules.iter() {
         if caller.modules.allows(name) && module.manifest.invocation.user_invocable {
             names.insert(format!("{MODULE_PREFIX}{name}"), String::from("module"));

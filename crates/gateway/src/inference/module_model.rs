@@ -132,7 +132,7 @@ impl ModuleChat {
     /// may replace the answer by that of another back-end.
     fn incremental(&self, gateway: &Gateway) -> bool {
         self.module.manifest.response.mode != ResponseMode::Sync
-            && !gateway.engine.may_rerun(self.module.name())
+            && !gateway.engine().may_rerun(self.module.name())
     }
 }
 

@@ -48,7 +48,7 @@ impl MultipartForm {
         let parts = Multipart::with_constraints(body.into_data_stream(), boundary, constraints);
         let reading = async {
             let permit = gateway.multipart_permits.clone().acquire_owned().await.ok();
-            let shelf = gateway.engine.media().depot().shelf();
+            let shelf = gateway.engine().media().depot().shelf();
             let mut form = Self::parse(parts, files, &shelf).await?;
             form._permit = permit;
             Ok(form)

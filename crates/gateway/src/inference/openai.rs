@@ -1,6 +1,6 @@
 //! Chat endpoints of the OpenAI API.
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::Response;
 use ir::Dialect;
 use serde_json::{Value, json};
@@ -94,10 +94,10 @@ pub(super) fn extension_headers(operation: Endpoint) -> Endpoint {
         )
 }
 
-async fn completions(State(gateway): State<Gateway>, request: Request) -> Result<Response, VendorError> {
+async fn completions(gateway: Gateway, request: Request) -> Result<Response, VendorError> {
     chat(Dialect::OpenaiChat, &gateway, request).await
 }
 
-async fn responses(State(gateway): State<Gateway>, request: Request) -> Result<Response, VendorError> {
+async fn responses(gateway: Gateway, request: Request) -> Result<Response, VendorError> {
     chat(Dialect::OpenaiResponses, &gateway, request).await
 }

@@ -81,7 +81,7 @@ impl Place {
     ) -> Result<Response, VendorError> {
         let caller = &client.caller;
         let row = gateway
-            .engine
+            .engine()
             .find(&caller.tenant, self.run)
             .await
             .map_err(ApiError::from)?;
@@ -94,7 +94,7 @@ impl Place {
             .stream_limiter
             .acquire(client, gateway.settings().streams_per_client_max)?;
         let rest = gateway
-            .engine
+            .engine()
             .subscribe(&caller.tenant, self.run, Begin::AfterFrame(self.seq))
             .await;
         let rest = rest.map_err(ApiError::from)?;

@@ -28,7 +28,7 @@ pub(super) enum Target {
 pub(super) fn resolve(gateway: &Gateway, caller: &Caller, requested: &str) -> Result<Target, ApiError> {
     let target = resolve_alias(gateway, caller, requested)?;
     if let Target::Model { name, .. } = &target {
-        let fleet = gateway.engine.fleet();
+        let fleet = gateway.engine().fleet();
         // A back-end without a fixed model serves any.
         let known = |own: &Option<String>| own.as_ref().is_none_or(|own| own == name);
         if !fleet.candidates().iter().any(|candidate| known(&candidate.model)) {

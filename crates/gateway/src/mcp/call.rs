@@ -23,7 +23,6 @@ use crate::idempotency::IdempotencyHeaders;
 use crate::negotiate::{ModeSignals, RequestedMode};
 use crate::request::{ExecuteBody, RequestOptions};
 use crate::response::{ApiError, record};
-use crate::state::Gateway;
 use engine::run::OnDisconnect;
 
 /// A module with the input and options of this run.
@@ -35,7 +34,6 @@ struct ToolInvocation {
 }
 
 pub(super) async fn call(
-    gateway: &Gateway,
     view: &VisibleModules,
     request: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
@@ -44,7 +42,7 @@ pub(super) async fn call(
     let invocation = match request.name.as_ref() {
         builtin::LIST => return Ok(into_result(list(view)).into()),
         builtin::INFO => return Ok(into_result(info(view, arguments)).into()),
-        builtin::RUN => parse_run(gateway, view, arguments),
+        builtin::RUN => parse_run(view, arguments),
         tool => {
             let module = view.by_tool(tool).cloned();
             let module =
@@ -58,7 +56,7 @@ pub(super) async fn call(
         }
     };
     match invocation {
-        Ok(invocation) => Ok(run(gateway, view, invocation, &request, context).await),
+        Ok(invocation) => Ok(run(view, invocation, &request, context).await),
         Err(refusal) => Ok(refused(refusal).into()),
     }
 }
@@ -88,11 +86,7 @@ fn info(view: &VisibleModules, arguments: Map<String, Value>) -> Result<Value, A
 }
 
 /// The invocation described by the arguments of `cognitive_run`.
-fn parse_run(
-    gateway: &Gateway,
-    view: &VisibleModules,
-    arguments: Map<String, Value>,
-) -> Result<ToolInvocation, ApiError> {
+fn parse_run(view: &VisibleModules, arguments: Map<String, Value>) -> Result<ToolInvocation, ApiError> {
     let arguments: RunArguments = read(arguments)?;
     let module = view.find(&arguments.module)?.clone();
     let input = match (arguments.input, arguments.args) {
@@ -105,7 +99,7 @@ fn parse_run(
         }
     };
     if let Some(provider) = &arguments.provider {
-        let fleet = gateway.engine.fleet();
+        let fleet = view.gateway.engine().fleet();
         let known = fleet
             .candidates()
             .iter()
@@ -131,14 +125,13 @@ fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, ApiErro
 }
 
 async fn run(
-    gateway: &Gateway,
     view: &VisibleModules,
     invocation: ToolInvocation,
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
     let powers = side_effects(&invocation.module, &view.modules);
-    if !powers.is_empty() && gateway.settings().mcp_confirm {
+    if !powers.is_empty() && view.gateway.settings().mcp_confirm {
         let question = ConfirmationRequest {
             module: invocation.module.name(),
             input: &invocation.input,
@@ -150,14 +143,13 @@ async fn run(
             Confirmation::Pending(answer) => return answer.into(),
         }
     }
-    match begin(gateway, view, invocation, context).await {
+    match begin(view, invocation, context).await {
         Ok(response) => response,
         Err(refusal) => refused(refusal).into(),
     }
 }
 
 async fn begin(
-    gateway: &Gateway,
     view: &VisibleModules,
     invocation: ToolInvocation,
     context: &RequestContext<RoleServer>,
@@ -188,10 +180,10 @@ async fn begin(
         },
         repeat: IdempotencyHeaders::default(),
     };
-    let begun = call.begin(gateway).await?;
+    let begun = call.begin(&view.gateway).await?;
     let run = begun.subscription.run();
     let tenant = &view.client.caller.tenant;
-    let envelope = run_with_progress(&gateway.engine, tenant, begun.subscription, context).await?;
+    let envelope = run_with_progress(view.gateway.engine(), tenant, begun.subscription, context).await?;
     drop(begun.seat);
     Ok(result(envelope, Some(run)).into())
 }

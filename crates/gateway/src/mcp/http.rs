@@ -54,7 +54,6 @@ pub(crate) fn described() -> Value {
 /// HTTP service of the path.
 #[derive(Clone)]
 pub(crate) struct McpHttpService {
-    gateway: Gateway,
     service: StreamableHttpService<Mcp, LocalSessionManager>,
     manager: Arc<LocalSessionManager>,
     sessions: Arc<Sessions>,
@@ -76,14 +75,13 @@ impl McpHttpService {
         let shared = gateway.clone();
         let new_server = move || Ok(Mcp::new(shared.clone(), McpTransport::Http));
         Self {
-            gateway: gateway.clone(),
             service: StreamableHttpService::new(new_server, manager.clone(), config),
             manager,
             sessions: Arc::default(),
         }
     }
 
-    pub(crate) async fn answer(self, request: Request) -> Result<Response, ApiError> {
+    pub(crate) async fn answer(self, gateway: Gateway, request: Request) -> Result<Response, ApiError> {
         let client = ClientStreams::of(request.extensions())?;
         let owner = client.owner();
         let session = request.headers().get(SESSION);
@@ -97,13 +95,13 @@ impl McpHttpService {
         let method = request.method().clone();
         let seat = match method {
             Method::GET => {
-                let max = self.gateway.settings().streams_per_client_max;
-                Some(self.gateway.stream_limiter.acquire(&client, max)?)
+                let max = gateway.settings().streams_per_client_max;
+                Some(gateway.stream_limiter.acquire(&client, max)?)
             }
             _ => None,
         };
         let (parts, body) = request.into_parts();
-        let bytes = read_bytes(body, self.gateway.settings().body_read).await?;
+        let bytes = read_bytes(body, gateway.settings().body_read).await?;
         let request = Request::from_parts(parts, Body::from(bytes));
         let mut response = self.service.handle(request).await.map(Body::new);
         match (&session, response.headers().get(SESSION)) {

@@ -9,19 +9,20 @@ use tokio_util::sync::CancellationToken;
 use crate::state::Gateway;
 
 /// Notifies a peer of the older protocols until its session ends.
-pub(super) fn notify(gateway: &Gateway, peer: Peer<RoleServer>, session_end: CancellationToken) {
-    let mut modules = gateway.engine.watch_modules();
+pub(super) fn notify(gateway: Gateway, peer: Peer<RoleServer>, session_end: CancellationToken) {
+    let mut seen = gateway.engine().modules().clone();
     let ended = gateway.ended.clone();
-    gateway.sockets.spawn(async move {
+    gateway.clone().sockets.spawn(async move {
         loop {
             tokio::select! {
-                changed = modules.changed() => {
+                modules = gateway.modules_after(&seen) => {
+                    seen = modules;
                     let notified = async {
                         peer.notify_tool_list_changed().await?;
                         peer.notify_prompt_list_changed().await?;
                         peer.notify_resource_list_changed().await
                     };
-                    if changed.is_err() || notified.await.is_err() {
+                    if notified.await.is_err() {
                         return;
                     }
                 }
@@ -41,13 +42,14 @@ pub(super) fn is_subscribed(requested: &SubscriptionFilter) -> SubscriptionFilte
 }
 
 /// Notifies a peer of the newer protocols until it unsubscribes.
-pub(super) async fn listen(gateway: &Gateway, listener: SubscriptionContext) -> Result<(), ErrorData> {
-    let mut modules = gateway.engine.watch_modules();
+pub(super) async fn listen(gateway: Gateway, listener: SubscriptionContext) -> Result<(), ErrorData> {
+    let mut seen = gateway.engine().modules().clone();
     let sink = listener.sink();
     let wanted = listener.accepted().clone();
     loop {
         tokio::select! {
-            changed = modules.changed() => {
+            modules = gateway.modules_after(&seen) => {
+                seen = modules;
                 let notified = async {
                     if wanted.tools_list_changed == Some(true) {
                         sink.notify_tool_list_changed().await?;
@@ -60,7 +62,7 @@ pub(super) async fn listen(gateway: &Gateway, listener: SubscriptionContext) -> 
                     }
                     Ok::<(), rmcp::service::SubscriptionSendError>(())
                 };
-                if changed.is_err() || notified.await.is_err() {
+                if notified.await.is_err() {
                     return Ok(());
                 }
             }

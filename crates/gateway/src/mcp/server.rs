@@ -14,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::list_changed;
 use super::result::fault;
-use super::transport::McpTransport;
+use super::transport::{McpTransport, gateway_of};
 use super::view::{VisibleModules, page};
 use super::{builtin, call, completion, prompt, resource, tool};
 use crate::state::Gateway;
@@ -60,7 +60,8 @@ impl Mcp {
     /// The modules visible to the caller.
     fn view(&self, context: &RequestContext<RoleServer>) -> Result<VisibleModules, ErrorData> {
         let client = self.door.client(&context.extensions)?;
-        Ok(VisibleModules::new(&self.gateway, client))
+        let gateway = gateway_of(&context.extensions).unwrap_or_else(|| self.gateway.current());
+        Ok(VisibleModules::new(gateway, client))
     }
 
     /// The same, with the scope `read`.
@@ -89,7 +90,7 @@ impl ServerHandler for Mcp {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        list_changed::notify(&self.gateway, context.peer, self.session_end.clone());
+        list_changed::notify(self.gateway.current(), context.peer, self.session_end.clone());
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -97,7 +98,7 @@ impl ServerHandler for Mcp {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        list_changed::listen(&self.gateway, context).await
+        list_changed::listen(self.gateway.current(), context).await
     }
 
     async fn list_tools(
@@ -121,7 +122,7 @@ impl ServerHandler for Mcp {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let view = self.view(&context)?;
-        call::call(&self.gateway, &view, request, &context).await
+        call::call(&view, request, &context).await
     }
 
     async fn list_resources(

@@ -32,6 +32,6 @@ where
         Err(error) => Err(io::Error::other(error)),
     };
     gateway.ended.cancel();
-    gateway.engine.stop().await;
+    gateway.engine().stop().await;
     outcome
 }

@@ -6,12 +6,18 @@ use rmcp::ErrorData;
 use rmcp::model::Extensions;
 
 use super::result::fault;
+use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
 
 #[derive(Clone, Debug)]
 pub(super) enum McpTransport {
     Pipe(ClientStreams),
     Http,
+}
+
+/// The configuration of a request over HTTP.
+pub(super) fn gateway_of(extensions: &Extensions) -> Option<Gateway> {
+    Gateway::of(&extensions.get::<Parts>()?.extensions).ok()
 }
 
 impl McpTransport {

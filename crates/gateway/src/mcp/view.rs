@@ -20,6 +20,7 @@ use crate::stream_limit::ClientStreams;
 
 #[derive(Debug)]
 pub(super) struct VisibleModules {
+    pub(super) gateway: Gateway,
     pub(super) client: ClientStreams,
     /// All modules: a module may call others that its caller may not.
     pub(super) modules: Arc<Modules>,
@@ -27,8 +28,8 @@ pub(super) struct VisibleModules {
 }
 
 impl VisibleModules {
-    pub(super) fn new(gateway: &Gateway, client: ClientStreams) -> Self {
-        let modules = gateway.engine.modules();
+    pub(super) fn new(gateway: Gateway, client: ClientStreams) -> Self {
+        let modules = gateway.engine().modules().clone();
         let allowed = &client.caller.modules;
         let seen = modules.iter().filter(|(name, module)| {
             let invocation = &module.manifest.invocation;
@@ -37,6 +38,7 @@ impl VisibleModules {
         });
         let names = ToolNames::of(seen.map(|(name, _)| name));
         Self {
+            gateway,
             client,
             modules,
             names,

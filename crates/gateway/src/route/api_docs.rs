@@ -1,6 +1,5 @@
 //! The API description: as OpenAPI document and as HTML page.
 
-use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
@@ -40,12 +39,12 @@ pub(super) fn operations() -> Vec<Endpoint> {
     ]
 }
 
-async fn openapi(State(gateway): State<Gateway>) -> Response {
+async fn openapi(gateway: Gateway) -> Response {
     let body = gateway.description.json.clone();
     ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-async fn docs(State(gateway): State<Gateway>) -> Response {
+async fn docs(gateway: Gateway) -> Response {
     let headers = [
         (CONTENT_TYPE.as_str(), "text/html; charset=utf-8"),
         (

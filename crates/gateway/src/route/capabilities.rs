@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use axum::extract::State;
 use axum::response::Response;
 use engine::Fleet;
 use ir::operation::Feature;
@@ -54,9 +53,9 @@ pub(super) fn operations() -> Vec<Endpoint> {
     ]
 }
 
-async fn capabilities_of(State(gateway): State<Gateway>) -> Response {
+async fn capabilities_of(gateway: Gateway) -> Response {
     let settings = gateway.settings();
-    let sizes = media_sizes(&gateway.engine.fleet());
+    let sizes = media_sizes(&gateway.engine().fleet());
     let data = json!({
         "runtime": "cogn",
         "version": env!("CARGO_PKG_VERSION"),

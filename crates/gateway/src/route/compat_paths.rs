@@ -2,7 +2,6 @@
 //! otherwise equal to `/v1/modules/{name}/execute`.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use module::Code;
@@ -60,7 +59,7 @@ struct RunBody {
 }
 
 async fn whole(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     headers: HeaderMap,
     extensions: Extensions,
     body: Body,
@@ -69,7 +68,7 @@ async fn whole(
 }
 
 async fn stream(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     headers: HeaderMap,
     extensions: Extensions,
     body: Body,

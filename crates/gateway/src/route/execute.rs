@@ -1,6 +1,6 @@
 //! Module execution: an envelope, a stream, or a resumed stream.
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use engine::RunMode;
@@ -95,7 +95,7 @@ struct ExecuteQuery {
 }
 
 async fn execute(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     PathName(name): PathName,
     Query(query): Query<ExecuteQuery>,
     request: Request,

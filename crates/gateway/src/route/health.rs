@@ -1,6 +1,5 @@
 //! Liveness, readiness and metrics.
 
-use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use module::Code;
@@ -30,12 +29,12 @@ async fn alive() -> Response {
     response::resource("the server is alive", json!({"status": "alive"}))
 }
 
-async fn ready(State(gateway): State<Gateway>) -> Result<Response, ApiError> {
+async fn ready(gateway: Gateway) -> Result<Response, ApiError> {
     if gateway.stopping.is_cancelled() {
         let body = ErrorBody::new(Code::E4001, "the server is stopping");
         return Err(ApiError::new(body.suggest("use another server, or retry later")));
     }
-    if gateway.engine.check_journal().await.is_err() {
+    if gateway.engine().check_journal().await.is_err() {
         let body = ErrorBody::new(Code::E4001, "the journal is unavailable");
         return Err(ApiError::new(body.suggest("see the log of the server")));
     }
@@ -45,7 +44,7 @@ async fn ready(State(gateway): State<Gateway>) -> Result<Response, ApiError> {
     ))
 }
 
-async fn metrics(State(gateway): State<Gateway>) -> Response {
+async fn metrics(gateway: Gateway) -> Response {
     let text = gateway.metrics.render(&gateway);
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(CONTENT_TYPE, content_type)], text).into_response()

@@ -31,14 +31,16 @@ pub fn router(gateway: Gateway) -> Router {
     let mcp = mcp::McpHttpService::new(&gateway);
     routes(operations())
         // MCP is not described by endpoints.
-        .route(mcp::PATH, any(move |request| mcp.clone().answer(request)))
+        .route(
+            mcp::PATH,
+            any(move |gateway, request| mcp.clone().answer(gateway, request)),
+        )
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(from_fn_with_state(
-            MiddlewareState::new(gateway.clone()),
+            MiddlewareState::new(gateway),
             middleware::handle,
         ))
-        .with_state(gateway)
 }
 
 /// All endpoints, in the order of the documents.

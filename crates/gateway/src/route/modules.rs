@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use module::envelope::ErrorBody;
 use module::schema::Section;
@@ -46,12 +45,12 @@ pub(super) fn operations() -> Vec<Endpoint> {
 }
 
 async fn list(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     AuthenticatedCaller(caller): AuthenticatedCaller,
 ) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
     let modules: Vec<Value> = gateway
-        .engine
+        .engine()
         .modules()
         .iter()
         .filter(|(name, _)| caller.modules.allows(name))
@@ -62,7 +61,7 @@ async fn list(
 }
 
 async fn show(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     AuthenticatedCaller(caller): AuthenticatedCaller,
     PathName(name): PathName,
 ) -> Result<Response, ApiError> {
@@ -87,7 +86,7 @@ pub(crate) fn describe(name: &str, module: &Module) -> Value {
 
 /// The module with this name, or E4006.
 pub(crate) fn find(gateway: &Gateway, name: &str) -> Result<Arc<Module>, ApiError> {
-    let found = gateway.engine.modules().get(name).cloned();
+    let found = gateway.engine().modules().get(name).cloned();
     found.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4006, format!("no module named `{name}`"))))
 }
 

@@ -1,7 +1,6 @@
 //! Review of a run by a person: approve, reject, or replace the data.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use engine::port::{ReviewDecision, ReviewOutcome};
@@ -66,7 +65,7 @@ enum ReviewAction {
 }
 
 async fn review(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     AuthenticatedCaller(caller): AuthenticatedCaller,
     PathName(session_id): PathName,
     body: Body,
@@ -92,7 +91,7 @@ async fn review(
         (ReviewAction::Reject, None) => ReviewOutcome::Rejected,
         (ReviewAction::Edit, Some(data)) => {
             let module = super::modules::find(&gateway, &row.module)?;
-            let last = gateway.engine.last(&caller.tenant, &row).await?;
+            let last = gateway.engine().last(&caller.tenant, &row).await?;
             engine::review::admit_edit(&module, last.as_ref(), data)?;
             ReviewOutcome::Edited
         }
@@ -108,7 +107,7 @@ async fn review(
         by: caller.client.clone(),
         comment: body.comment,
         data: body.data.map(|data| Value::Object(data).to_string()),
-        at_ms: gateway.engine.clock().now_ms(),
+        at_ms: gateway.engine().clock().now_ms(),
     };
     let archive = gateway.archive()?;
     archive

@@ -1,6 +1,5 @@
 //! Runs as resources: list, state and result, and events from any resume point.
 
-use axum::extract::State;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use engine::ReadFrom;
@@ -123,7 +122,7 @@ struct ListQuery {
 }
 
 async fn list(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     AuthenticatedCaller(caller): AuthenticatedCaller,
     Query(query): Query<ListQuery>,
 ) -> Result<Response, ApiError> {
@@ -160,7 +159,7 @@ async fn list(
 }
 
 async fn show(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     AuthenticatedCaller(caller): AuthenticatedCaller,
     PathName(session_id): PathName,
 ) -> Result<Response, ApiError> {
@@ -175,7 +174,7 @@ pub(super) async fn describe(
     caller: &Caller,
     row: RunRecord,
 ) -> Result<Response, ApiError> {
-    let last = gateway.engine.last(&caller.tenant, &row).await?;
+    let last = gateway.engine().last(&caller.tenant, &row).await?;
     let mut result = last.as_ref().map(envelope);
     let edited = row
         .review
@@ -226,25 +225,25 @@ fn review(review: &Review) -> Value {
 
 /// Requests cancellation. The terminal event of the run reports it; an ended run is not changed.
 async fn cancel(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     AuthenticatedCaller(caller): AuthenticatedCaller,
     PathName(session_id): PathName,
 ) -> Result<Response, ApiError> {
     caller.require(Scope::Execute)?;
     let row = find(&gateway, &caller, &session_id).await?;
-    gateway.engine.cancel(&caller.tenant, row.id).await?;
+    gateway.engine().cancel(&caller.tenant, row.id).await?;
     let data = json!({"session_id": row.id, "module": row.module});
     Ok(response::resource("cancellation requested", data))
 }
 
 async fn ticket(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     AuthenticatedCaller(caller): AuthenticatedCaller,
     PathName(session_id): PathName,
 ) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
     let row = find_with_events(&gateway, &caller, &session_id).await?;
-    let now_ms = gateway.engine.clock().now_ms();
+    let now_ms = gateway.engine().clock().now_ms();
     let issued = gateway
         .tickets
         .issue(&caller, TicketScope::Events(row.id), now_ms)?;
@@ -262,7 +261,7 @@ struct EventsQuery {
 }
 
 async fn events(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     PathName(session_id): PathName,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
@@ -280,12 +279,12 @@ async fn events(
             strict: false,
         }),
     };
-    let module = gateway.engine.modules().get(&row.module).cloned();
+    let module = gateway.engine().modules().get(&row.module).cloned();
     let heartbeat = module.map_or(limits::HEARTBEAT, |module| call::heartbeat(&module));
     let seat = gateway
         .stream_limiter
         .acquire(&client, gateway.settings().streams_per_client_max)?;
-    let subscription = gateway.engine.subscribe(&caller.tenant, row.id, from).await?;
+    let subscription = gateway.engine().subscribe(&caller.tenant, row.id, from).await?;
     let framing = ModeSignals::from_headers(&headers)?.framing;
     Ok(streaming::response(&gateway, subscription, framing, heartbeat, Some(seat)).await)
 }
@@ -333,6 +332,6 @@ pub(super) async fn find(
 ) -> Result<RunRecord, ApiError> {
     let unknown = || ApiError::new(ErrorBody::new(Code::E4009, format!("no run {session_id}")));
     let run: RunId = session_id.parse().map_err(|_| unknown())?;
-    let row = gateway.engine.find(&caller.tenant, run).await?;
+    let row = gateway.engine().find(&caller.tenant, run).await?;
     row.ok_or_else(unknown)
 }

@@ -1,6 +1,5 @@
 //! Usage: one record per attempt, aggregated as requested.
 
-use axum::extract::State;
 use axum::response::Response;
 use engine::port::{DAY_MS, UsageFilter, UsageRow};
 use module::Code;
@@ -60,7 +59,7 @@ struct UsageQuery {
 }
 
 async fn usage(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     AuthenticatedCaller(caller): AuthenticatedCaller,
     Query(query): Query<UsageQuery>,
 ) -> Result<Response, ApiError> {

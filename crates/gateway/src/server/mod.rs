@@ -43,7 +43,7 @@ pub async fn serve(
     gateway: Gateway,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    let settings = gateway.settings();
+    let settings = gateway.settings().clone();
     let server = Server {
         tls,
         protocols: Arc::new(Protocols::new(&settings)),
@@ -113,14 +113,14 @@ impl Server {
     async fn stop(&self) {
         let gateway = &self.gateway;
         self.leave.graceful.cancel();
-        let end = Instant::now() + gateway.settings().drain;
-        if tokio::time::timeout_at(end, gateway.engine.drain())
+        let end = Instant::now() + gateway.current().settings().drain;
+        if tokio::time::timeout_at(end, gateway.engine().drain())
             .await
             .is_err()
         {
             warn!("shutdown timed out; unfinished runs are left for recovery");
         }
-        gateway.engine.stop().await;
+        gateway.engine().stop().await;
         gateway.ended.cancel();
         self.connections.close();
         gateway.sockets.close();
@@ -130,13 +130,13 @@ impl Server {
         };
         while tokio::time::timeout(limits::CLOSE, closed()).await.is_err() {
             // A relayed call that waited for others, or that is retried, gets the same drain time.
-            if gateway.engine.running() > 0 && Instant::now() < end {
+            if gateway.engine().running() > 0 && Instant::now() < end {
                 continue;
             }
             // Connections that were not drained in time are closed; their attempts are recorded in the
             // accounting.
             self.leave.forced.cancel();
-            let hung_up = gateway.engine.relays_drained();
+            let hung_up = gateway.engine().relays_drained();
             tokio::time::timeout(limits::CLOSE, hung_up).await.ok();
             return;
         }

@@ -4,7 +4,6 @@
 mod message;
 mod socket;
 
-use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::http::{Extensions, HeaderMap};
@@ -47,10 +46,10 @@ pub(crate) fn operations() -> Vec<Endpoint> {
 }
 
 async fn ticket(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     AuthenticatedCaller(caller): AuthenticatedCaller,
 ) -> Result<Response, ApiError> {
-    let now_ms = gateway.engine.clock().now_ms();
+    let now_ms = gateway.engine().clock().now_ms();
     let issued = gateway.tickets.issue(&caller, TicketScope::Socket, now_ms)?;
     let data = json!({
         "url": format!("{}?token={}", TicketScope::Socket.path(), issued.token),
@@ -61,7 +60,7 @@ async fn ticket(
 }
 
 async fn open(
-    State(gateway): State<Gateway>,
+    gateway: Gateway,
     extensions: Extensions,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,

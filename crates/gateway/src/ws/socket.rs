@@ -156,10 +156,11 @@ impl Socket {
         out.closed().await;
     }
 
-    /// Credentials are checked again for every message: keys are revoked, and tokens expire.
-    async fn is_authorized(&self) -> Result<bool, ApiError> {
-        let auth = self.gateway.auth();
-        auth.revalidate(&self.client.caller).await
+    /// Credentials are checked again for every message: keys are revoked, and tokens expire. A message is
+    /// handled with the configuration of its arrival.
+    async fn is_authorized(&mut self) -> Result<bool, ApiError> {
+        self.gateway = self.gateway.current();
+        self.gateway.auth().revalidate(&self.client.caller).await
     }
 
     /// Handles a message; returns the immediate reply, if any.
@@ -232,7 +233,7 @@ impl Socket {
         };
         let run: RunId = session_id.parse().map_err(|_| gone())?;
         self.client.caller.require(Scope::Execute)?;
-        let (engine, tenant) = (&self.gateway.engine, &self.client.caller.tenant);
+        let (engine, tenant) = (&self.gateway.engine(), &self.client.caller.tenant);
         // The journal of a relayed call contains frames, not events.
         let row = engine.find(tenant, run).await?;
         if row.is_none_or(|row| row.module.is_empty()) {
@@ -250,7 +251,7 @@ impl Socket {
         let run = run.ok_or_else(|| refuse(Code::E4009, &format!("no run `{id}` on this socket")))?;
         let caller = &self.client.caller;
         self.gateway.limiter.check_rate(caller)?;
-        self.gateway.engine.cancel(&caller.tenant, *run).await?;
+        self.gateway.engine().cancel(&caller.tenant, *run).await?;
         Ok(())
     }
 

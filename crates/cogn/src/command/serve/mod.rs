@@ -76,7 +76,6 @@ impl Serve {
                 clock: clock.clone(),
             };
             let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(desk);
-            let engine = Arc::new(engine);
             let listener = TcpListener::bind(listen)
                 .await
                 .with_context(|| format!("cannot listen on {listen}"))?;
@@ -99,7 +98,6 @@ impl Serve {
                 config: self.config,
                 backends: self.backend,
                 listen,
-                engine,
                 gateway: gateway.clone(),
                 tls: tls.clone(),
                 doors: Some(AuthReload {

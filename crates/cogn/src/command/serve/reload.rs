@@ -1,6 +1,6 @@
 //! Reload of modules, configuration and certificates while the server runs. Files are polled at an interval
 //! and on SIGHUP. A change is read and validated completely before it replaces the old version; an invalid
-//! change is logged and not applied. Each request uses one consistent version.
+//! change is logged and not applied. The configuration is replaced as a whole: each request uses one version.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use anyhow::Result;
-use engine::Engine;
+use engine::EngineConfig;
 use engine::port::Clock;
 use gateway::{Auth, Gateway, Tls};
 use store::Stores;
@@ -38,7 +38,6 @@ pub(crate) struct Reload {
     pub(crate) config: Option<PathBuf>,
     pub(crate) backends: Vec<BackendName>,
     pub(crate) listen: SocketAddr,
-    pub(crate) engine: Arc<Engine>,
     pub(crate) gateway: Gateway,
     pub(crate) tls: Option<Tls>,
     /// `None` for MCP over pipes.
@@ -123,7 +122,7 @@ impl Reload {
     fn take_modules(&self) -> Result<()> {
         let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, broken) = wiring::reload_all(&self.search, &folders)?;
-        self.engine.replace_modules(now.modules());
+        self.gateway.replace_modules(now.modules());
         *folders = now;
         if broken.is_empty() {
             return Ok(());
@@ -144,14 +143,14 @@ impl Reload {
         for name in self.initial_settings.fixed_that_differ(&settings) {
             warn!(setting = name, "takes effect at the next start");
         }
-        self.gateway.replace_settings(settings.gateway(self.listen));
-        if let Some(auth) = auth {
-            self.gateway.replace_auth(auth);
-        }
-        self.gateway.replace_capacity(settings.limits.capacity());
-        self.engine.replace_fleet(fleet);
-        self.engine.replace_settings(super::engine_settings(&settings));
-        self.engine.replace_media(desk);
+        let engine = |current: &EngineConfig| EngineConfig {
+            settings: Arc::new(super::engine_settings(&settings)),
+            modules: current.modules.clone(),
+            fleet: Arc::new(fleet),
+            media: desk,
+        };
+        let (gateway, capacity) = (settings.gateway(self.listen), settings.limits.capacity());
+        self.gateway.replace_config(auth, gateway, capacity, engine);
         Ok(())
     }
 

@@ -15,7 +15,7 @@ const RAW_PLACE: &str = "/extra/raw";
 
 /// `streams` if the response is sent as events.
 pub(super) fn apply(request: &mut Request, streams: bool, gateway: &Gateway, ledger: &mut Ledger) {
-    let fleet = gateway.engine.fleet();
+    let fleet = gateway.engine().fleet();
     restrict(request, streams, fleet.host(), &gateway.settings(), ledger);
 }
 

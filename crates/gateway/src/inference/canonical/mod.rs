@@ -11,7 +11,6 @@ mod stream;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use engine::{Admission, RelayPart, RelayRequest, RelayResponse};
@@ -55,12 +54,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
     vec![execute]
 }
 
-async fn execute(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    extensions: Extensions,
-    body: Body,
-) -> Response {
+async fn execute(gateway: Gateway, headers: HeaderMap, extensions: Extensions, body: Body) -> Response {
     let answered = answer(&gateway, &headers, &extensions, body).await;
     answered.unwrap_or_else(IntoResponse::into_response)
 }
@@ -158,7 +152,9 @@ impl CanonicalCall<'_> {
         let seat = seat.transpose();
         let seat = seat.map_err(|refusal| CanonicalError::refused(self.named.clone(), refusal))?;
         let call = self.call(request);
-        let relayed = gateway.engine.relay(&self.client.caller.tenant, call, admission);
+        let relayed = gateway
+            .engine()
+            .relay(&self.client.caller.tenant, call, admission);
         let relayed = relayed.await;
         let relayed = relayed.map_err(|failed| CanonicalError::failed(self.named.clone(), *failed))?;
         match self.framing {
@@ -170,7 +166,7 @@ impl CanonicalCall<'_> {
     async fn unary(self, request: Request, admission: Admission) -> Result<Response, CanonicalError> {
         let (gateway, named) = (self.gateway, &self.named);
         let call = self.call(request);
-        let relayed = gateway.engine.call(&self.client.caller.tenant, call, admission);
+        let relayed = gateway.engine().call(&self.client.caller.tenant, call, admission);
         let relayed = relayed.await;
         let mut relayed = relayed.map_err(|failed| CanonicalError::failed(named.clone(), *failed))?;
         let shaped = convert_output(gateway, &mut relayed.answer.payload, named.form.as_deref()).await;

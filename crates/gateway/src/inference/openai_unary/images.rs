@@ -100,7 +100,7 @@ async fn execute(asking: &UnaryCall, payload: ImageRequest) -> Result<Response, 
         return Err(wrong_payload());
     };
     if response.created.is_none() {
-        response.created = Some(asking.gateway.engine.clock().now_ms() / 1_000);
+        response.created = Some(asking.gateway.engine().clock().now_ms() / 1_000);
     }
     let holes = in_form(&asking.gateway, response, form.as_deref()).await?;
     let mut ledger = Ledger::new(Component::Adapter);

@@ -49,14 +49,14 @@ struct UnaryCall {
     client: ClientStreams,
 }
 
-impl FromRequestParts<Gateway> for UnaryCall {
+impl<S: Send + Sync> FromRequestParts<S> for UnaryCall {
     type Rejection = VendorError;
 
-    async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, VendorError> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, VendorError> {
         let client = ClientStreams::of(&parts.extensions)?;
         client.caller.require(Scope::Execute)?;
         Ok(Self {
-            gateway: gateway.clone(),
+            gateway: Gateway::of(&parts.extensions)?,
             headers: parts.headers.clone(),
             client,
         })
@@ -96,7 +96,7 @@ impl UnaryCall {
         let admission = admit(gateway, client, &request.payload).await?;
         let mut call = RelayRequest::new(request);
         call.trace = trace::of(&self.headers);
-        let engine = &gateway.engine;
+        let engine = &gateway.engine();
         let relayed = engine.call(&client.caller.tenant, call, admission).await;
         relayed.map_err(|failed| VendorError::from_relay(*failed))
     }

@@ -7,7 +7,6 @@ mod span;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -46,7 +45,7 @@ pub(super) struct Exporter {
 
 impl Exporter {
     /// `None` if no collector is configured.
-    pub(super) fn of(settings: &Settings, engine: &Arc<Engine>) -> Result<Option<Self>> {
+    pub(super) fn of(settings: &Settings, engine: &Engine) -> Result<Option<Self>> {
         let traces = &settings.traces;
         let Some(endpoint) = traces.endpoint.clone() else {
             return Ok(None);
