@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::run::Warning;
-use engine::{Admission, Permit, Queue, ReadFrom, RunMode, RunRequest, Subscription};
+use engine::{Admission, Permit, Queue, ReadFrom, RunMode, RunRequest, StartedRun, Subscription};
 use futures::FutureExt;
 use module::envelope::ErrorBody;
 use module::{Code, Module};
@@ -42,15 +42,6 @@ pub(crate) struct Begun {
     pub(crate) replayed: bool,
 }
 
-impl Begun {
-    fn replayed(self) -> Self {
-        Self {
-            replayed: true,
-            ..self
-        }
-    }
-}
-
 impl Call {
     pub(crate) async fn begin(mut self, gateway: &Gateway) -> Result<Begun, ApiError> {
         let caller = self.client.caller.clone();
@@ -68,7 +59,7 @@ impl Call {
         let mut warnings: Vec<Warning> = negotiated.warning.map(Downgrade::warning).into_iter().collect();
         if let Some(recovery) = self.body.recovery.take() {
             match self.resume(gateway, &recovery, strict).await? {
-                Some(subscription) => return Ok(self.begun(subscription, &negotiated, seat)),
+                Some(started) => return Ok(self.begun(started, &negotiated, seat)),
                 None if strict => {
                     let message = format!("there is no session {} to resume", recovery.session_id);
                     return Err(ApiError::new(ErrorBody::new(Code::E4013, message)));
@@ -83,44 +74,39 @@ impl Call {
         let tenant = &caller.tenant;
         if let Some(repeatable) = &repeatable {
             // Checked before a run permit is requested: a replay needs none.
-            let made = gateway.engine().made(tenant, &caller.client, repeatable).await?;
-            if let Some(run) = made {
-                let subscription = gateway.engine().subscribe(tenant, run, ReadFrom::Start).await?;
-                return Ok(self.begun(subscription, &negotiated, seat).replayed());
+            let replayed = gateway.engine().replay(tenant, &caller.client, repeatable);
+            if let Some(started) = replayed.await? {
+                return Ok(self.begun(started, &negotiated, seat));
             }
         }
-        let command = RunRequest {
+        let (permit, queue) = self.turn(gateway, negotiated.mode).await?;
+        let request = RunRequest {
             module: self.module.clone(),
             options: self.body.options.run_options(),
             input: std::mem::take(&mut self.body.input),
             mode: negotiated.mode,
             warnings,
+            admission: Admission {
+                client: caller.client.clone(),
+                once: repeatable,
+                resumable: self.repeat.survives_disconnect(),
+                models: caller.models.names().map(<[String]>::to_vec),
+                permit,
+                queue,
+            },
         };
-        let (permit, queue) = self.turn(gateway, negotiated.mode).await?;
-        let admission = Admission {
-            client: caller.client.clone(),
-            once: repeatable,
-            resumable: self.repeat.survives_disconnect(),
-            models: caller.models.names().map(<[String]>::to_vec),
-            permit,
-            queue,
-        };
-        let started = gateway.engine().submit(tenant, command, admission).await;
-        let (run, replayed) = match started {
-            Ok(run) => (run, false),
-            Err(engine::Error::DuplicateRequest(named)) if named.same_request => (named.run, true),
-            Err(error) => return Err(error.into()),
-        };
-        let subscription = gateway.engine().subscribe(tenant, run, ReadFrom::Start).await?;
-        if self.repeat.survives_disconnect() && negotiated.mode == RunMode::Sync && !replayed {
-            let kept = gateway.engine().subscribe(tenant, run, ReadFrom::Start).await?;
+        let started = gateway.engine().start(tenant, request).await?;
+        if self.repeat.survives_disconnect() && negotiated.mode == RunMode::Sync && !started.replayed {
+            let kept = gateway
+                .engine()
+                .subscribe(tenant, started.id, ReadFrom::Start)
+                .await?;
             // A permanent subscription, so that the run continues when its client disconnects.
             gateway
                 .detached_runs
                 .spawn(async move { drop(kept.terminal_event().await) });
         }
-        let begun = self.begun(subscription, &negotiated, seat);
-        Ok(if replayed { begun.replayed() } else { begun })
+        Ok(self.begun(started, &negotiated, seat))
     }
 
     /// A permit for the run. A stream that has to wait for one starts anyway and reports that it is queued; a
@@ -154,7 +140,7 @@ impl Call {
         gateway: &Gateway,
         recovery: &RecoveryRequest,
         strict: bool,
-    ) -> Result<Option<Subscription>, ApiError> {
+    ) -> Result<Option<StartedRun>, ApiError> {
         let tenant = &self.client.caller.tenant;
         let Some(run) = recovery.run() else {
             return Ok(None);
@@ -164,22 +150,21 @@ impl Call {
             _ => return Ok(None),
         }
         let from = ReadFrom::AfterChunk(recovery.resume_point(strict));
-        Ok(Some(gateway.engine().subscribe(tenant, run, from).await?))
+        Ok(Some(StartedRun {
+            id: run,
+            subscription: gateway.engine().subscribe(tenant, run, from).await?,
+            replayed: false,
+        }))
     }
 
-    fn begun(
-        &self,
-        subscription: Subscription,
-        negotiated: &Negotiated,
-        seat: Option<StreamPermit>,
-    ) -> Begun {
+    fn begun(&self, started: StartedRun, negotiated: &Negotiated, seat: Option<StreamPermit>) -> Begun {
         Begun {
-            subscription,
+            subscription: started.subscription,
             mode: negotiated.mode,
             downgrade: negotiated.warning,
             heartbeat: heartbeat(&self.module),
             seat,
-            replayed: false,
+            replayed: started.replayed,
         }
     }
 }
