@@ -10,7 +10,7 @@ use clap::Args;
 use engine::fleet::{Fleet, Member};
 use engine::gate::Gates;
 use engine::route::Policy;
-use engine::{Engine, Modules, Ports, ReadFrom, RunRequest, Settings, Tenant};
+use engine::{Engine, Modules, Ports, RunRequest, Settings, Tenant};
 use module::envelope::Envelope;
 use providers::scripted::Script;
 use providers::{Recorder, Replay};
@@ -146,18 +146,14 @@ impl CommandEngine {
 /// Executes a run and returns its envelope, also if the run failed.
 pub(crate) async fn envelope_of(engine: &Engine, execute: RunRequest) -> Result<Value> {
     let tenant = Tenant::local();
-    let run = match engine.start(&tenant, execute).await {
-        Ok(run) => run,
+    let started = match engine.start(&tenant, execute).await {
+        Ok(started) => started,
         Err(error @ engine::Error::Input(_)) => {
             return Ok(Envelope::failure(error.into_body()).into_value());
         }
         Err(error) => return Err(error.into()),
     };
-    let last = engine
-        .subscribe(&tenant, run, ReadFrom::Start)
-        .await?
-        .terminal_event()
-        .await?;
+    let last = started.subscription.terminal_event().await?;
     Ok(engine::run::envelope(&last))
 }
 

@@ -6,12 +6,8 @@ use std::fmt;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ir::RunId;
 use module::envelope::ErrorBody;
-use tenancy::Tenant;
 
-use crate::engine::Engine;
-use crate::error::Error;
 use crate::limits;
 use crate::port::IdempotencyClaim;
 
@@ -46,27 +42,6 @@ impl Repeatable {
             key: self.key,
             fingerprint: self.fingerprint,
             since_ms: now_ms.saturating_sub(limits::IDEMPOTENCY_WINDOW_MS),
-        }
-    }
-}
-
-impl Engine {
-    /// The run that the same request has already started; [`Error::DuplicateRequest`] if the key belongs to
-    /// another request.
-    pub async fn made(
-        &self,
-        tenant: &Tenant,
-        client: &str,
-        repeatable: &Repeatable,
-    ) -> Result<Option<RunId>, Error> {
-        let once = repeatable.clone().since(self.clock().now_ms());
-        match self
-            .journal()
-            .find_by_idempotency_key(tenant, client, &once)
-            .await?
-        {
-            Some(named) if !named.same_request => Err(Error::DuplicateRequest(named)),
-            named => Ok(named.map(|named| named.run)),
         }
     }
 }

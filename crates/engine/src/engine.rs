@@ -1,39 +1,27 @@
-//! The engine: starts runs, opens subscriptions to them, and recovers the runs that a killed server left
-//! unfinished. It owns every task it spawns and waits for them when it stops. An [`Engine`] is a handle with
-//! one configuration; the runs are shared by all handles.
+//! The engine: runs of modules, relayed calls and the recovery of what a killed server left unfinished, behind
+//! one handle. An [`Engine`] has one configuration; the runs and the relayed calls are shared by all handles.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
 use ir::RunId;
-use module::Module;
-use serde_json::Value;
-use tokio::sync::oneshot;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tenancy::Tenant;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
-use tracing::{info, warn};
 
-use crate::admission::{Admission, Permit, Queue};
+use crate::admission::Repeatable;
 use crate::config::EngineConfig;
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::gate::GateAction;
-use crate::interrupted::InterruptedRun;
-use crate::launch::{First, Launch, Launcher, Seated, Start};
-use crate::media::{KeptFiles, MediaPipeline, from_journal, remove_ended, to_journal};
+use crate::media::MediaPipeline;
 use crate::modules::Modules;
-use crate::port::{Clock, EncodedEvent, EventKind, Journal, LifecycleRecord, NewRun, RunEnd, RunKind};
-use crate::preflight::{check_run, is_safe_to_rerun};
-use crate::run::{
-    JournalSink, MirrorTasks, ReadFrom, RecoveredRun, RunBroadcast, RunRequest, RunSink, RunSource,
-    StoredCommand, Subscription, Trace, TraceSink, TraceStore, Warning, encode, interrupted_chunk, replay,
-};
+use crate::port::{Clock, Journal};
+use crate::preflight::check_run;
+use crate::recovery::Recovery;
+use crate::run::{ReadFrom, RunRequest, StartedRun, Subscription, Trace, TraceSink};
+use crate::runs::Runs;
 use crate::settings::Settings;
-use tenancy::Tenant;
 
 /// The adapters that an engine uses.
 #[derive(Clone, Debug)]
@@ -47,18 +35,9 @@ pub struct Ports {
 #[derive(Clone, Debug)]
 pub struct Engine {
     config: Arc<EngineConfig>,
-    journal: Arc<dyn Journal>,
-    clock: Arc<dyn Clock>,
-    live: Arc<Mutex<HashMap<RunId, Arc<RunBroadcast>>>>,
-    traces: Arc<TraceStore>,
-    /// Zero of the fleet's monotonic time.
-    epoch: Instant,
-    /// One task for each run.
-    runs: TaskTracker,
+    pub(crate) runs: Runs,
     /// One token for each relayed call, which runs in the task of its caller.
     relays: TaskTracker,
-    shadows: MirrorTasks,
-    stop: CancellationToken,
 }
 
 impl Engine {
@@ -71,15 +50,8 @@ impl Engine {
         };
         Self {
             config: Arc::new(config),
-            journal: ports.journal,
-            clock: ports.clock,
-            runs: TaskTracker::new(),
+            runs: Runs::new(ports.journal, ports.clock),
             relays: TaskTracker::new(),
-            live: Arc::default(),
-            traces: Arc::default(),
-            epoch: Instant::now(),
-            shadows: MirrorTasks::default(),
-            stop: CancellationToken::new(),
         }
     }
 
@@ -110,7 +82,7 @@ impl Engine {
     }
 
     pub fn clock(&self) -> &Arc<dyn Clock> {
-        &self.clock
+        &self.runs.clock
     }
 
     pub fn modules(&self) -> &Arc<Modules> {
@@ -128,12 +100,12 @@ impl Engine {
 
     /// Sets the receiver for the traces of runs that end from now on. Only the first one set is used.
     pub fn set_trace_sink(&self, witness: TraceSink) {
-        self.traces.set_sink(witness);
+        self.runs.traces.set_sink(witness);
     }
 
     /// How many runs and relayed calls are in progress.
     pub fn running(&self) -> usize {
-        self.live().len() + self.relays.len()
+        self.runs.count() + self.relays.len()
     }
 
     /// Reserves a slot for one relayed call until the token is dropped; else the number in progress.
@@ -146,27 +118,7 @@ impl Engine {
     }
 
     pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
-        &self.journal
-    }
-
-    /// Registers the broadcast of a run, so that it can be read while it is in progress.
-    pub(crate) fn open_broadcast(&self, tenant: &Tenant, run: RunId) -> Arc<RunBroadcast> {
-        let live = RunBroadcast::new(tenant.clone(), 0);
-        self.live().insert(run, live.clone());
-        live
-    }
-
-    /// Spawns a tracked task; the broadcast of the run is removed when it ends.
-    pub(crate) fn spawn_tracked(&self, run: RunId, task: impl Future<Output = ()> + Send + 'static) {
-        let running = self.live.clone();
-        self.runs.spawn(async move {
-            task.await;
-            lock(&running).remove(&run);
-        });
-    }
-
-    pub(crate) fn shutdown_token(&self) -> &CancellationToken {
-        &self.stop
+        &self.runs.journal
     }
 
     /// How long a stream without readers continues.
@@ -174,77 +126,26 @@ impl Engine {
         Duration::from_millis(self.config.settings.resume_grace_ms)
     }
 
-    pub(crate) fn traces(&self) -> &Arc<TraceStore> {
-        &self.traces
-    }
-
-    pub(crate) fn shadows(&self) -> &MirrorTasks {
-        &self.shadows
-    }
-
-    /// Starts a run. An input that the module rejects starts nothing.
-    pub async fn start(&self, tenant: &Tenant, execute: RunRequest) -> Result<RunId, Error> {
-        self.submit(tenant, execute, Admission::default()).await
-    }
-
-    /// Starts a run for a caller; [`Error::DuplicateRequest`] if the idempotency key is already used.
-    pub async fn submit(
-        &self,
-        tenant: &Tenant,
-        execute: RunRequest,
-        admission: Admission,
-    ) -> Result<RunId, Error> {
-        let execute = check_run(execute, self.modules(), self.fleet()).map_err(Error::Input)?;
+    /// Starts a run and subscribes to it. An input that the module rejects starts nothing; a request with an
+    /// idempotency key that has started a run already subscribes to that run.
+    pub async fn start(&self, tenant: &Tenant, request: RunRequest) -> Result<StartedRun, Error> {
+        let request = check_run(request, self.modules(), self.fleet()).map_err(Error::Input)?;
         let running = self.running();
         if running >= self.config.settings.runs_max {
             return Err(Error::TooManyRuns(running));
         }
-        let now_ms = self.clock.now_ms();
-        let run = RunId::from_parts(now_ms, self.clock.random());
-        let mut command = StoredCommand {
-            input: execute.input,
-            mode: execute.mode,
-            options: execute.options,
-            models: admission.models,
-            resumable: admission.resumable,
-        };
-        let (journaled, texts) = to_journal(&execute.module, &mut command);
-        let once = admission.once.map(|once| once.since(now_ms));
-        let new = NewRun {
-            id: run,
-            kind: RunKind::Module(String::from(execute.module.name())),
-            command: journaled,
-            created_at_ms: now_ms,
-            client: admission.client,
-            once,
-        };
-        let beginning = StartParams {
-            warnings: execute.warnings,
-            inherited: None,
-            kept: KeptFiles::new(self.media().run_files(), run, texts, &self.stop),
-            queue: admission.queue,
-            // Such a run journals only its terminal event, so both records go through the spool.
-            booked: new.once.is_none() && !command.can_rerun(),
-        };
-        // Registered before it is journaled: a run that is found in the journal can be read.
-        let seated = self.register_run(tenant, run, execute.module, command, beginning);
-        // An idempotency key has to be looked up; other runs are buffered, and flushed before any upstream
-        // request.
-        if new.once.is_none() {
-            if let Err(error) = self.journal.buffer(tenant, LifecycleRecord::Started(new)) {
-                self.live().remove(&run);
-                return Err(error.into());
-            }
-            self.spawn(seated, admission.permit, None);
-            return Ok(run);
-        }
-        let (tell, created) = oneshot::channel();
-        let first = Box::new(First { new, tell });
-        self.spawn(seated, admission.permit, Some(first));
-        match created.await {
-            Ok(created) => created.map(|()| run).map_err(Error::from),
-            Err(_) => Err(Error::MissingTerminalEvent(run)),
-        }
+        self.runs.start(&self.config, tenant, request).await
+    }
+
+    /// Subscribes to the run that the same request has already started, so that the caller needs no permit
+    /// for a new one; [`Error::DuplicateRequest`] if the key belongs to another request.
+    pub async fn replay(
+        &self,
+        tenant: &Tenant,
+        client: &str,
+        repeatable: &Repeatable,
+    ) -> Result<Option<StartedRun>, Error> {
+        self.runs.replay(tenant, client, repeatable).await
     }
 
     /// Reads a run, from its start or from a resume point.
@@ -254,115 +155,35 @@ impl Engine {
         run: RunId,
         from: ReadFrom,
     ) -> Result<Subscription, Error> {
-        let live = self
-            .live()
-            .get(&run)
-            .filter(|live| live.tenant == *tenant)
-            .cloned();
-        if live.is_none() && self.find(tenant, run).await?.is_none() {
-            return Err(Error::UnknownRun(run));
-        }
-        let source = RunSource {
-            journal: self.journal.clone(),
-            tenant: tenant.clone(),
-            run,
-            live,
-        };
-        Subscription::open(source, from).await
+        self.runs.subscribe(tenant, run, from).await
     }
 
-    /// Cancels a run in progress. A run that has ended is not changed.
+    /// Cancels a run in progress. A run that has ended is not changed; one that this server does not own is
+    /// [`Error::NotOwned`].
     pub async fn cancel(&self, tenant: &Tenant, run: RunId) -> Result<(), Error> {
-        let live = self
-            .live()
-            .get(&run)
-            .filter(|live| live.tenant == *tenant)
-            .cloned();
-        match live {
-            Some(live) => live.cancel.cancel(),
-            None if self.find(tenant, run).await?.is_none() => return Err(Error::UnknownRun(run)),
-            None => {}
-        }
-        Ok(())
+        self.runs.cancel(tenant, run).await
     }
 
     /// The trace of a run that has ended, as long as the trace store has it.
     pub fn trace(&self, tenant: &Tenant, run: RunId) -> Option<Arc<Trace>> {
-        self.traces.get(tenant, run)
-    }
-
-    /// The fleet's monotonic time.
-    pub fn monotonic_ms(&self) -> u64 {
-        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
+        self.runs.traces.get(tenant, run)
     }
 
     /// Recovers every unfinished run: reruns it where that is safe, closes it otherwise. To be called once,
     /// before the first request is served.
     pub async fn recover(&self) -> Result<(), Error> {
-        let modules = self.modules();
-        let (unfinished, files) = (self.journal.unfinished().await?, self.media().run_files());
-        remove_ended(files, unfinished.iter().map(|(_, row)| row.id));
-        for (tenant, row) in unfinished {
-            let kept = KeptFiles::new(files, row.id, Vec::new(), &self.stop);
-            let inherited = replay(&self.journal, &tenant, row.id).await?;
-            let module = row
-                .kind
-                .module()
-                .and_then(|name| modules.get(name))
-                .filter(|module| is_safe_to_rerun(module, modules));
-            let command = module.and_then(|module| from_journal(module, row.id, &row.command, files));
-            match (module, command) {
-                (Some(module), Some(command)) if command.can_rerun() => {
-                    info!(run = %row.id, module = module.name(), "rerun of an unfinished run");
-                    let beginning = StartParams {
-                        inherited: Some(inherited),
-                        kept,
-                        ..StartParams::default()
-                    };
-                    let seated = self.register_run(&tenant, row.id, module.clone(), command, beginning);
-                    self.spawn(seated, None, None);
-                }
-                _ => {
-                    warn!(run = %row.id, module = row.kind.module(), "close of an unfinished run");
-                    let offset = inherited.offset;
-                    let last = match row.kind {
-                        RunKind::Relay => (offset > 0).then(|| EncodedEvent {
-                            kind: EventKind::Interrupted,
-                            seq: None,
-                            body: Arc::from(""),
-                        }),
-                        RunKind::Module(_) => Some(encode(&interrupted_chunk(
-                            row.id,
-                            inherited,
-                            &self.config.settings,
-                        ))),
-                    };
-                    let code = Some(String::from(module::Code::E2010.as_str()));
-                    let end = RunEnd::new(code, self.clock.now_ms(), Vec::new());
-                    let unfinished = InterruptedRun {
-                        tenant,
-                        run: row.id,
-                        offset,
-                        last,
-                        end,
-                    };
-                    unfinished.finish(&self.journal, &self.runs, &self.stop).await?;
-                }
-            }
-        }
-        Ok(())
+        Recovery::new(&self.config, &self.runs).recover().await
     }
 
     /// Returns when no run and no relayed call is in progress.
     pub async fn drain(&self) {
-        tokio::join!(self.runs_drained(), self.relays_drained());
+        tokio::join!(self.runs.drained(), self.relays_drained());
     }
 
     /// Stops the tasks of runs, leaves the runs for recovery, and returns when the tasks have ended. Relayed
     /// calls end with the tasks of their callers.
     pub async fn stop(&self) {
-        self.stop.cancel();
-        self.runs_drained().await;
+        self.runs.stop().await;
     }
 
     /// Returns when no relayed call is in progress; by then all of them are journaled.
@@ -370,110 +191,4 @@ impl Engine {
         self.relays.close();
         self.relays.wait().await;
     }
-
-    async fn runs_drained(&self) {
-        self.runs.close();
-        self.runs.wait().await;
-        // Mirrored requests are cancelled, so they do not delay the shutdown.
-        self.shadows.stop().await;
-    }
-
-    /// Registers a run: it can be read, but does not execute yet.
-    fn register_run(
-        &self,
-        tenant: &Tenant,
-        run: RunId,
-        module: Arc<Module>,
-        command: StoredCommand,
-        beginning: StartParams,
-    ) -> (Launch, Seated) {
-        let input = match command.input {
-            Value::Object(input) => input,
-            _ => serde_json::Map::new(),
-        };
-        let launch = Launch {
-            tenant: tenant.clone(),
-            run,
-            module,
-            input,
-            mode: command.mode,
-            options: command.options,
-            models: command.models,
-            warnings: beginning.warnings,
-            inherited: beginning.inherited,
-            queue: beginning.queue,
-            kept: beginning.kept,
-            sink: RunSink::Journal(JournalSink {
-                journal: self.journal.clone(),
-                traces: self.traces.clone(),
-                spooled: beginning.booked,
-            }),
-        };
-        let seated = launch.seat();
-        self.live().insert(run, seated.live.clone());
-        (launch, seated)
-    }
-
-    /// Journals a run and drives it. Both happen in one task, so a caller that disconnects in between leaves
-    /// no run without a driver.
-    fn spawn(
-        &self,
-        (mut launch, seated): (Launch, Seated),
-        permit: Option<Permit>,
-        first: Option<Box<First>>,
-    ) {
-        let mut kept = launch.kept.take();
-        let (run, running) = (launch.run, self.live.clone());
-        let (tenant, journal) = (launch.tenant.clone(), self.journal.clone());
-        let launcher = self.launcher();
-        // Boxed: large closure.
-        let start: Box<dyn FnOnce() -> Start + Send> = Box::new(move || launcher.begin(launch, seated));
-        self.runs.spawn(async move {
-            let created = match first {
-                None => true,
-                Some(first) => {
-                    let created = journal.create(&tenant, &first.new).await;
-                    let is_good = created.is_ok();
-                    first.tell.send(created).ok();
-                    is_good
-                }
-            };
-            KeptFiles::write(kept.as_mut()).await;
-            if created && let Some(task) = start().task().await {
-                // Boxed: large future.
-                task.drive().boxed().await;
-            }
-            lock(&running).remove(&run);
-            drop((permit, kept));
-        });
-    }
-
-    fn launcher(&self) -> Launcher {
-        Launcher {
-            config: self.config.clone(),
-            clock: self.clock.clone(),
-            epoch: self.epoch,
-            shadows: self.shadows.clone(),
-            stop: self.stop.clone(),
-        }
-    }
-
-    fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<RunBroadcast>>> {
-        lock(&self.live)
-    }
-}
-
-/// Parameters of a start, and the replayed state of a recovered run.
-#[derive(Default)]
-struct StartParams {
-    warnings: Vec<Warning>,
-    inherited: Option<RecoveredRun>,
-    kept: Option<KeptFiles>,
-    queue: Option<Queue>,
-    booked: bool,
-}
-
-/// No code panics while holding the lock, so a poisoned map is consistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

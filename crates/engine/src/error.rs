@@ -23,6 +23,10 @@ pub enum Error {
     /// The run ended without a terminal event; only a failing journal causes this.
     #[error("run {0} ended without a terminal event")]
     MissingTerminalEvent(RunId),
+    /// The run is in progress on another server, or it is a relayed call, which only its own caller reads and
+    /// cancels.
+    #[error("run {0} is in progress, but not owned by this server")]
+    NotOwned(RunId),
     /// The client has used this idempotency key before, for the same or for another request.
     #[error("this idempotency key was used for run {}", .0.run)]
     DuplicateRequest(IdempotencyMatch),
@@ -45,6 +49,13 @@ impl Error {
             }
             Self::MissingTerminalEvent(run) => {
                 ErrorBody::new(Code::E2010, format!("run {run} ended without a terminal event"))
+            }
+            Self::NotOwned(run) => {
+                let message = format!("run {run} is in progress, but not owned by this server");
+                let mut body = ErrorBody::new(Code::E2010, message)
+                    .suggest("retry at the server that executes the run, or when the run has ended");
+                body.recoverable = true;
+                body
             }
             Self::DuplicateRequest(IdempotencyMatch { run, .. }) => ErrorBody::new(
                 Code::E1001,

@@ -10,7 +10,6 @@ pub mod engine;
 pub mod error;
 pub mod fleet;
 pub mod gate;
-mod interrupted;
 mod launch;
 pub mod limits;
 pub mod media;
@@ -18,11 +17,13 @@ pub mod modules;
 pub mod port;
 mod preflight;
 mod queries;
+mod recovery;
 pub mod relay;
 pub mod retention;
 pub mod review;
 pub mod route;
 pub mod run;
+mod runs;
 pub mod settings;
 mod tokens;
 
@@ -36,7 +37,7 @@ pub use crate::modules::Modules;
 pub use crate::relay::{
     FrameEncoder, RelayFailure, RelayPart, RelayRequest, RelayResponse, RelayedUnary, ResumableResponse,
 };
-pub use crate::run::{ReadFrom, RunMode, RunRequest, Subscription};
+pub use crate::run::{ReadFrom, RunMode, RunRequest, StartedRun, Subscription};
 pub use crate::settings::Settings;
 pub use crate::tokens::TokenCount;
 pub use tenancy::Tenant;

@@ -48,7 +48,7 @@ impl Engine {
     /// count of the texts, or an estimate.
     pub async fn count_tokens(&self, request: Arc<Request>) -> TokenCount {
         let fleet = self.fleet();
-        let plan = fleet.explain(&request, 0, 0, self.monotonic_ms());
+        let plan = fleet.explain(&request, 0, 0, self.runs.monotonic_ms());
         let first = plan.ok().and_then(|plan| plan.selected.into_iter().next());
         let member = first.and_then(|first| {
             let mut candidates = fleet.candidates().iter();

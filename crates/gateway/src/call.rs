@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::run::Warning;
-use engine::{Admission, Permit, Queue, ReadFrom, RunMode, RunRequest, Subscription};
+use engine::{Admission, Permit, Queue, ReadFrom, RunMode, RunRequest, StartedRun, Subscription};
 use futures::FutureExt;
 use module::envelope::ErrorBody;
 use module::{Code, Module};
@@ -45,15 +45,6 @@ pub(crate) struct Begun {
     pub(crate) replayed: bool,
 }
 
-impl Begun {
-    fn replayed(self) -> Self {
-        Self {
-            replayed: true,
-            ..self
-        }
-    }
-}
-
 impl Call {
     pub(crate) async fn begin(mut self, gateway: &Gateway) -> Result<Begun, ApiError> {
         let caller = self.client.caller.clone();
@@ -86,44 +77,39 @@ impl Call {
         let tenant = &caller.tenant;
         if let Some(repeatable) = &repeatable {
             // Checked before a run permit is requested: a replay needs none.
-            let made = gateway.engine().made(tenant, &caller.client, repeatable).await?;
-            if let Some(run) = made {
-                let subscription = gateway.engine().subscribe(tenant, run, ReadFrom::Start).await?;
-                return Ok(self.begun(subscription, &negotiated, seat).replayed());
+            let replayed = gateway.engine().replay(tenant, &caller.client, repeatable);
+            if let Some(started) = replayed.await? {
+                return Ok(self.begun(started, &negotiated, seat));
             }
         }
-        let command = RunRequest {
+        let (permit, queue) = self.turn(gateway, negotiated.mode).await?;
+        let request = RunRequest {
             module: self.module.clone(),
             options: self.body.options.run_options(),
             input: std::mem::take(&mut self.body.input),
             mode: negotiated.mode,
             warnings,
+            admission: Admission {
+                client: caller.client.clone(),
+                once: repeatable,
+                resumable: self.repeat.survives_disconnect(),
+                models: caller.models.names().map(<[String]>::to_vec),
+                permit,
+                queue,
+            },
         };
-        let (permit, queue) = self.turn(gateway, negotiated.mode).await?;
-        let admission = Admission {
-            client: caller.client.clone(),
-            once: repeatable,
-            resumable: self.repeat.survives_disconnect(),
-            models: caller.models.names().map(<[String]>::to_vec),
-            permit,
-            queue,
-        };
-        let started = gateway.engine().submit(tenant, command, admission).await;
-        let (run, replayed) = match started {
-            Ok(run) => (run, false),
-            Err(engine::Error::DuplicateRequest(named)) if named.same_request => (named.run, true),
-            Err(error) => return Err(error.into()),
-        };
-        let subscription = gateway.engine().subscribe(tenant, run, ReadFrom::Start).await?;
-        if self.repeat.survives_disconnect() && negotiated.mode == RunMode::Sync && !replayed {
-            let kept = gateway.engine().subscribe(tenant, run, ReadFrom::Start).await?;
+        let started = gateway.engine().start(tenant, request).await?;
+        if self.repeat.survives_disconnect() && negotiated.mode == RunMode::Sync && !started.replayed {
+            let kept = gateway
+                .engine()
+                .subscribe(tenant, started.id, ReadFrom::Start)
+                .await?;
             // A permanent subscription, so that the run continues when its client disconnects.
             gateway
                 .detached_runs
                 .spawn(async move { drop(kept.terminal_event().await) });
         }
-        let begun = self.begun(subscription, &negotiated, seat);
-        Ok(if replayed { begun.replayed() } else { begun })
+        Ok(self.begun(started, &negotiated, seat))
     }
 
     /// A permit for the run. A stream that has to wait for one starts anyway and reports that it is queued; a
@@ -160,26 +146,28 @@ impl Call {
         let from = ReadFrom::AfterChunk(recovery.resume_point(strict));
         let module = Some(self.module.name());
         match resume::open(gateway, &self.client, run, module, from, negotiated.mode).await {
-            Ok(resumed) => Ok(Some(self.begun(resumed.subscription, negotiated, resumed.permit))),
+            Ok(resumed) => {
+                let started = StartedRun {
+                    id: run,
+                    subscription: resumed.subscription,
+                    replayed: false,
+                };
+                Ok(Some(self.begun(started, negotiated, resumed.permit)))
+            }
             Err(ResumeError::Unknown | ResumeError::OtherKind) => Ok(None),
             Err(ResumeError::Refused(error)) => Err(error),
         }
     }
 
-    fn begun(
-        &self,
-        subscription: Subscription,
-        negotiated: &Negotiated,
-        seat: Option<StreamPermit>,
-    ) -> Begun {
+    fn begun(&self, started: StartedRun, negotiated: &Negotiated, seat: Option<StreamPermit>) -> Begun {
         Begun {
-            subscription,
+            subscription: started.subscription,
             mode: negotiated.mode,
             downgrade: negotiated.warning,
             framing: self.signals.framing,
             heartbeat: heartbeat(&self.module),
             seat,
-            replayed: false,
+            replayed: started.replayed,
         }
     }
 }

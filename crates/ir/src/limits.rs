@@ -14,3 +14,6 @@ pub const PATCHES_MAX: usize = 64;
 
 /// Bytes of all patches of one request, as JSON.
 pub const PATCHES_BYTES_MAX: usize = 64 * 1024;
+
+/// Top-level fields of a request body that is forwarded byte for byte; a body with more is encoded again.
+pub const BODY_FIELDS_MAX: usize = 256;

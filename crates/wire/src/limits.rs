@@ -8,6 +8,3 @@ pub const ERROR_QUOTE_BYTES_MAX: usize = 512;
 
 /// Parallel tool calls of one streamed response.
 pub const TOOL_CALLS_MAX: usize = 1024;
-
-/// Top-level fields of a request body that is forwarded byte for byte; a body with more is encoded again.
-pub const BODY_FIELDS_MAX: usize = 256;

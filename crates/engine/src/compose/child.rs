@@ -10,8 +10,10 @@ use module::lower::admit_input;
 use serde_json::{Map, Value};
 
 use super::CompositionSpec;
-use crate::launch::{Launch, Launcher};
-use crate::run::{AttemptRecord, OnDisconnect, RunMode, RunOptions, RunSink, StepEnd, envelope};
+use crate::launch::{Launcher, RunIo, RunSpec};
+use crate::run::{
+    AttemptRecord, OnDisconnect, RunBroadcast, RunMode, RunOptions, RunSink, StepEnd, StoredCommand, envelope,
+};
 
 /// Result of the run of a step.
 #[derive(Clone, Debug)]
@@ -35,30 +37,37 @@ pub(super) async fn run(
             attempts: Vec::new(),
         };
     }
-    let run = RunId::from_parts(launcher.clock.now_ms(), launcher.clock.random());
-    let launch = Launch {
-        tenant: job.tenant.clone(),
-        run,
+    let Launcher { runs, .. } = launcher;
+    let composed = &job.run;
+    let spec = RunSpec {
+        id: RunId::from_parts(runs.clock.now_ms(), runs.clock.random()),
+        tenant: composed.tenant.clone(),
         module,
-        input,
-        mode: RunMode::Sync,
-        // The composed run has a time limit that includes this one.
-        options: RunOptions {
-            on_disconnect: OnDisconnect::Cancel,
-            timeout_ms: None,
-            ..job.options.clone()
+        command: StoredCommand {
+            input,
+            mode: RunMode::Sync,
+            // The composed run has a time limit that includes this one.
+            options: RunOptions {
+                on_disconnect: OnDisconnect::Cancel,
+                timeout_ms: None,
+                ..composed.command.options.clone()
+            },
+            models: composed.command.models.clone(),
+            resumable: false,
         },
-        models: job.models.clone(),
         warnings: Vec::new(),
-        inherited: None,
-        kept: None,
-        queue: None,
-        sink: RunSink::Step(StepEnd::default()),
+        recovered: None,
     };
-    let seated = launch.seat();
-    let reader = seated.live.clone().add_reader();
+    let io = RunIo {
+        live: RunBroadcast::new(composed.tenant.clone(), 0),
+        offset: 0,
+        sink: RunSink::Step(StepEnd::default()),
+        queue: None,
+        kept: None,
+    };
+    let reader = io.live.clone().add_reader();
     // Media of a step is inspected like that of any run.
-    let ended = match launcher.clone().begin(launch, seated).task().await {
+    let ended = match launcher.clone().task(spec, io).await {
         Some(task) => task.drive().await,
         None => RunSink::Step(StepEnd::default()),
     };

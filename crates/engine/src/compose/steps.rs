@@ -16,15 +16,14 @@ use module::lower::{LowerOptions, lower_with_media};
 use module::manifest::ContextMode;
 use module::{Code, Module};
 use serde_json::{Map, Value, json};
-use tenancy::Tenant;
 
 use super::annotations::StepAnnotations;
 use super::child::{self, StepRun};
 use super::{CompositionEvent, CompositionResult};
-use crate::launch::Launcher;
+use crate::launch::{Launcher, RunSpec};
 use crate::limits;
 use crate::media::PreparedMedia;
-use crate::run::{AttemptRecord, RunOptions};
+use crate::run::AttemptRecord;
 use crate::tokens;
 
 /// The stream of events of a composition; dropping it cancels everything that it started.
@@ -39,12 +38,8 @@ impl fmt::Debug for CompositionStream {
 /// Parameters of a composition.
 #[derive(Clone, Debug)]
 pub(crate) struct CompositionSpec {
-    pub(crate) tenant: Tenant,
-    pub(crate) module: Arc<Module>,
-    /// With its admitted context.
-    pub(crate) input: Map<String, Value>,
-    pub(crate) options: RunOptions,
-    pub(crate) models: Option<Vec<String>>,
+    /// The composed run; its input has the admitted context.
+    pub(crate) run: Arc<RunSpec>,
     pub(crate) lower: LowerOptions,
     /// The media of the input; steps that receive media inspect it themselves.
     pub(crate) ready: Arc<PreparedMedia>,
@@ -59,7 +54,7 @@ impl CompositionStream {
         let (notes, events) = mpsc::channel(limits::STEP_PROGRESS_QUEUE_MAX);
         let mut last = notes.clone();
         let work = CompositionRunner {
-            context: initial_context(&job.input),
+            context: initial_context(&job.run.command.input),
             launcher,
             job,
             progress_tx: notes,
@@ -109,11 +104,11 @@ struct StepResult {
 
 impl CompositionRunner {
     async fn compose(mut self) -> CompositionResult {
-        let mut flow = match CompositionMachine::new(&self.job.module, &self.job.input) {
+        let mut flow = match CompositionMachine::new(&self.job.run.module, &self.job.run.command.input) {
             Ok(Some(flow)) => flow,
             Ok(None) => {
                 let outcome = Outcome::Ask {
-                    input: self.job.input.clone(),
+                    input: self.job.run.command.input.clone(),
                     results: module::compose::Results::default(),
                 };
                 return self.composed(outcome, Vec::new());
@@ -126,7 +121,7 @@ impl CompositionRunner {
                 return self.composed(outcome, Vec::new());
             }
         };
-        let limit_ms = self.job.module.manifest.composition.timeout_ms;
+        let limit_ms = self.job.run.module.manifest.composition.timeout_ms;
         let limit = Duration::from_millis(limit_ms);
         let outcome = match tokio::time::timeout(limit, self.run(&mut flow)).await {
             Ok(outcome) => outcome,
@@ -178,7 +173,7 @@ impl CompositionRunner {
         self.remarks.extract(&end.step, &mut envelope);
         let emitted = envelope.shift_remove(EMITTED_KEY);
         if let (Some(Value::Object(emitted)), Some(module)) = (emitted, end.module) {
-            let modes = [&self.job.module, &module].map(|module| module.manifest.context.mode);
+            let modes = [&self.job.run.module, &module].map(|module| module.manifest.context.mode);
             if modes.iter().all(|mode| *mode == ContextMode::Main) {
                 self.context.extend(emitted.clone());
                 self.emitted.extend(emitted);
@@ -220,7 +215,7 @@ impl CompositionRunner {
     }
 
     fn composed(self, outcome: Outcome, mut warnings: Vec<Value>) -> CompositionResult {
-        let module = &self.job.module;
+        let module = &self.job.run.module;
         let mut outcome = outcome;
         let mut request = None;
         if let Outcome::Ask { input, results } = &outcome {
@@ -231,7 +226,7 @@ impl CompositionRunner {
             let admitted = context::admit(module, &wrapped).map(|admitted| admitted.context);
             context::put(
                 &mut input,
-                admitted.unwrap_or_else(|_| initial_context(&self.job.input)),
+                admitted.unwrap_or_else(|_| initial_context(&self.job.run.command.input)),
             );
             let ready = &self.job.ready;
             ready.insert_into(&mut input);

@@ -7,7 +7,7 @@ use ir::RunId;
 use ir::media::Checksum;
 use module::Module;
 use module::input::media_locations;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use spill::RunFiles;
 use tokio_util::sync::CancellationToken;
@@ -25,13 +25,13 @@ const FIELDS: [&str; 2] = ["data", "url"];
 /// rerun are needed.
 pub(crate) fn to_journal(module: &Module, command: &mut StoredCommand) -> (String, Vec<String>) {
     let mut texts = Vec::new();
-    for pointer in byte_fields(module, &command.input) {
-        if let Some(Value::String(text)) = command.input.pointer_mut(&pointer)
+    for pointer in byte_fields(module, &mut command.input) {
+        if let Some(Value::String(text)) = value_at(&mut command.input, &pointer)
             && text.len() > JOURNALED_MEDIA_CHARS_MAX
         {
             let text = std::mem::take(text);
             let reference = json!({FILE: texts.len(), "sha256": sha256(&text)});
-            if let Some(value) = command.input.pointer_mut(&pointer) {
+            if let Some(value) = value_at(&mut command.input, &pointer) {
                 *value = reference;
             }
             texts.push((pointer, text));
@@ -39,7 +39,7 @@ pub(crate) fn to_journal(module: &Module, command: &mut StoredCommand) -> (Strin
     }
     let json = serde_json::to_string(&command).unwrap_or_default();
     let put_back = |(pointer, text): (String, String)| {
-        if let Some(value) = command.input.pointer_mut(&pointer) {
+        if let Some(value) = value_at(&mut command.input, &pointer) {
             *value = Value::String(text.clone());
         }
         text
@@ -59,8 +59,8 @@ pub(crate) fn from_journal(
     files: Option<&RunFiles>,
 ) -> Option<StoredCommand> {
     let mut command: StoredCommand = serde_json::from_str(command).ok()?;
-    for pointer in byte_fields(module, &command.input) {
-        let value = command.input.pointer_mut(&pointer)?;
+    for pointer in byte_fields(module, &mut command.input) {
+        let value = value_at(&mut command.input, &pointer)?;
         let Some(index) = value.get(FILE).and_then(Value::as_u64) else {
             continue;
         };
@@ -77,13 +77,19 @@ pub(crate) fn from_journal(
 }
 
 /// Pointers to the fields of media items that exist.
-fn byte_fields(module: &Module, input: &Value) -> Vec<String> {
-    let places = input.as_object().map(|input| media_locations(module, input));
-    let fields = places
-        .unwrap_or_default()
+fn byte_fields(module: &Module, input: &mut Map<String, Value>) -> Vec<String> {
+    let fields = media_locations(module, input)
         .into_iter()
         .flat_map(|place| FIELDS.map(|field| format!("{place}/{field}")));
-    fields.filter(|field| input.pointer(field).is_some()).collect()
+    fields.filter(|field| value_at(input, field).is_some()).collect()
+}
+
+/// The value at a pointer that is not empty.
+fn value_at<'v>(input: &'v mut Map<String, Value>, pointer: &str) -> Option<&'v mut Value> {
+    let pointer = pointer.strip_prefix('/')?;
+    let (key, rest) = pointer.split_at(pointer.find('/').unwrap_or(pointer.len()));
+    let key = key.replace("~1", "/").replace("~0", "~");
+    input.get_mut(&key)?.pointer_mut(rest)
 }
 
 fn sha256(text: &str) -> String {

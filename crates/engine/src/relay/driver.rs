@@ -149,16 +149,8 @@ impl RelayDriver {
         for at in 0..lines.len() {
             let (attempt, line) = &mut lines[at];
             let attempt = *attempt;
-            match line.poll_next(context) {
-                Poll::Ready(Some(Received::Said(said))) => {
-                    return Poll::Ready(Input::Received { attempt, said });
-                }
-                Poll::Ready(Some(Received::KeptBack(bytes))) => {
-                    return Poll::Ready(Input::Buffered { attempt, bytes });
-                }
-                Poll::Ready(Some(Received::Answer(answer))) => {
-                    return Poll::Ready(Input::Completed { attempt, answer });
-                }
+            match line.poll_next(attempt, context) {
+                Poll::Ready(Some(input)) => return Poll::Ready(input),
                 Poll::Ready(None) => {
                     drop(lines.remove(at));
                     return Poll::Ready(Input::Ended { attempt });
@@ -296,14 +288,6 @@ impl Drop for RelayDriver {
     }
 }
 
-#[expect(clippy::large_enum_variant, reason = "one exists at a time, on the stack")]
-enum Received {
-    Said(RawItem),
-    /// The call is alive; this many bytes of its output are buffered.
-    KeptBack(usize),
-    Answer(Box<UnaryResponse>),
-}
-
 /// Puts the changes of the request before all other events, as warnings.
 fn with_warnings(notices: Vec<Adaptation>, events: EventStream) -> EventStream {
     if notices.is_empty() {
@@ -321,12 +305,10 @@ impl UpstreamCall {
         Self::Events(stream::iter([Event::Error { error }]).boxed())
     }
 
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Received>> {
-        match self {
-            Self::Events(events) => {
-                let event = ready!(events.poll_next_unpin(context));
-                Poll::Ready(event.map(|event| Received::Said(RawItem::Event(event))))
-            }
+    /// The next input of this attempt; `None` at the end of its stream.
+    fn poll_next(&mut self, attempt: u32, context: &mut Context<'_>) -> Poll<Option<Input>> {
+        let said = match self {
+            Self::Events(events) => ready!(events.poll_next_unpin(context)).map(RawItem::Event),
             Self::EmulatedTools { events, reply, ready } => {
                 if ready.is_empty() {
                     let Some(event) = ready!(events.poll_next_unpin(context)) else {
@@ -334,27 +316,29 @@ impl UpstreamCall {
                     };
                     reply.push(event, ready);
                 }
-                Poll::Ready(Some(match ready.pop_front() {
-                    Some(event) => Received::Said(RawItem::Event(event)),
-                    None => Received::KeptBack(reply.buffered_bytes()),
-                }))
+                let Some(event) = ready.pop_front() else {
+                    let bytes = reply.buffered_bytes();
+                    return Poll::Ready(Some(Input::Buffered { attempt, bytes }));
+                };
+                Some(RawItem::Event(event))
             }
-            Self::Raw(pieces) => {
-                let said = ready!(pieces.poll_next_unpin(context));
-                Poll::Ready(said.map(Received::Said))
-            }
+            Self::Raw(pieces) => ready!(pieces.poll_next_unpin(context)),
             Self::Unary(future) => {
                 let Some(pending) = future else {
                     return Poll::Ready(None);
                 };
                 let answer = ready!(pending.as_mut().poll(context));
                 *future = None;
-                Poll::Ready(Some(match answer {
-                    Ok(answer) => Received::Answer(Box::new(answer)),
-                    Err(error) => Received::Said(RawItem::Event(Event::Error { error })),
-                }))
+                match answer {
+                    Ok(answer) => {
+                        let answer = Box::new(answer);
+                        return Poll::Ready(Some(Input::Completed { attempt, answer }));
+                    }
+                    Err(error) => Some(RawItem::Event(Event::Error { error })),
+                }
             }
-        }
+        };
+        Poll::Ready(said.map(|said| Input::Received { attempt, said }))
     }
 }
 

@@ -58,18 +58,18 @@ impl Engine {
         // From here on, the frame journaler writes the run's end, after the frames.
         hands.account = None;
         let attempts = hands.machine.attempts();
-        let live = self.open_broadcast(tenant, run);
+        let live = self.runs.open_broadcast(tenant, run, 0);
         let keeping = FrameJournaler {
             hands,
             render,
             journal,
             audience: ReaderTracker::new(live.clone(), self.resume_grace()),
             live,
-            stop: self.shutdown_token().clone(),
+            stop: self.runs.stop.clone(),
             offset: 0,
         };
         let frames = self.subscribe(tenant, run, ReadFrom::Start).await;
-        self.spawn_tracked(run, keeping.drive());
+        self.runs.spawn_tracked(run, keeping.drive());
         let frames = frames.map_err(|error| {
             let message = error.to_string();
             refuse(run, Error::new(ErrorKind::Internal, Phase::MidStream, message))
@@ -186,7 +186,7 @@ impl Engine {
             request.meta.span_id = Some(own.span_id());
         }
         let fleet = self.fleet().clone();
-        let mut dispatch = BackendSelector::new(fleet.clone(), request, run.seed(), self.monotonic_ms());
+        let mut dispatch = BackendSelector::new(fleet.clone(), request, run.seed(), self.runs.monotonic_ms());
         dispatch.allow_models(admission.models);
         let mut hands = RelayDriver {
             run,
@@ -196,8 +196,8 @@ impl Engine {
             verbatim,
             account: Some(account),
             clock: self.clock().clone(),
-            traces: self.traces().clone(),
-            shadows: self.shadows().clone(),
+            traces: self.runs.traces.clone(),
+            shadows: self.runs.shadows.clone(),
             began: Instant::now(),
             work: DriverState::default(),
             guards: Some((admission.permit, place)),

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use ir::TraceContext;
+use ir::{RunId, TraceContext};
 use module::manifest::ChunkType;
 use module::{Code, Module};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::subscription::Subscription;
+use crate::admission::Admission;
+
 /// A request to run a module on an input.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct RunRequest {
     pub module: Arc<Module>,
     pub input: Value,
@@ -17,6 +20,16 @@ pub struct RunRequest {
     pub options: RunOptions,
     /// Warnings known before the start, such as a changed mode.
     pub warnings: Vec<Warning>,
+    pub admission: Admission,
+}
+
+/// A run that a request has started or found, and its subscription.
+#[derive(Debug)]
+pub struct StartedRun {
+    pub id: RunId,
+    pub subscription: Subscription,
+    /// An earlier request with the same idempotency key has started the run.
+    pub replayed: bool,
 }
 
 /// How the answer is delivered.
@@ -109,7 +122,7 @@ pub(crate) fn warnings_annotation(warnings: &[Warning]) -> Map<String, Value> {
 /// The request as stored in the journal: sufficient for a rerun, with the module resolved by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredCommand {
-    pub(crate) input: Value,
+    pub(crate) input: Map<String, Value>,
     pub(crate) mode: RunMode,
     #[serde(default)]
     pub(crate) options: RunOptions,

@@ -16,7 +16,7 @@ mod subscription;
 mod task;
 mod trace_store;
 
-pub use command::{OnDisconnect, RunMode, RunOptions, RunRequest, Warning};
+pub use command::{OnDisconnect, RunMode, RunOptions, RunRequest, StartedRun, Warning};
 pub use preface::Preface;
 pub use record::{AttemptError, AttemptOutcome, AttemptRecord, AttemptRole, Trace};
 pub use render::envelope;
@@ -24,7 +24,7 @@ pub use subscription::{ReadFrom, ResumePoint, Subscription};
 pub use trace_store::TraceSink;
 
 pub(crate) use broadcast::RunBroadcast;
-pub(crate) use command::{StoredCommand, warnings_annotation};
+pub(crate) use command::StoredCommand;
 pub(crate) use mirror::MirrorTasks;
 pub(crate) use preface::Opening;
 pub(crate) use record::context;

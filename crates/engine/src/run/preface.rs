@@ -2,25 +2,21 @@
 //! opened, the wait and the inspection of media are reported as progress, and the run continues with a
 //! request that carries the media, or fails.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use ir::RunId;
+use module::Code;
 use module::envelope::ErrorBody;
 use module::stream::{Chunk, Progress};
-use module::{Code, Module};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::broadcast::RunBroadcast;
-use super::command::{RunMode, Warning};
-use super::machine::SentProgress;
+use super::command::{RunMode, Warning, warnings_annotation};
 use super::render::encode;
-use super::sink::RunSink;
 use super::subscription::opening_meta;
 use crate::admission::{Permit, Queue};
+use crate::launch::{RunIo, RunSpec};
 use crate::limits;
 use crate::media::{MediaPipeline, PreparedMedia};
 use crate::port::JournalEntry;
@@ -49,34 +45,20 @@ pub(crate) struct MediaFacts {
 /// The preparation of a run: reports progress and can be cancelled.
 #[derive(Debug)]
 pub(crate) struct Opening<'a> {
-    pub(crate) run: RunId,
-    pub(crate) sink: &'a RunSink,
-    pub(crate) live: Arc<RunBroadcast>,
-    pub(crate) offset: u64,
-    pub(crate) mode: RunMode,
-    pub(crate) progress: bool,
-    /// `_warnings`, as the first chunk carries them.
-    pub(crate) annotations: Map<String, Value>,
-    /// Set if an earlier server has sent the first chunk already.
-    pub(crate) inherited: Option<SentProgress>,
+    pub(crate) spec: &'a RunSpec,
+    pub(crate) io: &'a mut RunIo,
     /// This server has sent the first chunk.
     pub(crate) opened: bool,
-    pub(crate) deadline_ms: u64,
     pub(crate) stop: CancellationToken,
 }
 
 impl Opening<'_> {
     /// Prepares the media of a run; `None` if the server stops meanwhile.
-    pub(crate) async fn prepare(
-        &mut self,
-        desk: &MediaPipeline,
-        module: &Module,
-        input: &Map<String, Value>,
-    ) -> Option<(Preface, PreparedMedia)> {
+    pub(crate) async fn prepare(&mut self, desk: &MediaPipeline) -> Option<(Preface, PreparedMedia)> {
         let began = Instant::now();
         self.open("inspecting media").await;
         let mut preface = self.preface();
-        let watched = self.watch(desk, module, input).await?;
+        let watched = self.watch(desk).await?;
         preface.took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match watched {
             Ok(ready) => {
@@ -98,7 +80,7 @@ impl Opening<'_> {
     pub(crate) async fn wait(&mut self, queue: Queue) -> Option<Result<Permit, Box<ErrorBody>>> {
         self.open("queued").await;
         self.tell("queue", String::from("waiting for a free slot")).await;
-        let (stop, cancel) = (self.stop.clone(), self.live.cancel.clone());
+        let (stop, cancel) = (self.stop.clone(), self.io.live.cancel.clone());
         tokio::select! {
             biased;
             () = stop.cancelled() => None,
@@ -127,34 +109,31 @@ impl Opening<'_> {
 
     /// Sends the first chunk of a stream, unless it was sent before.
     async fn open(&mut self, explain: &str) {
-        if self.mode == RunMode::Sync || self.inherited.is_some() || self.opened {
+        let is_stream = self.spec.command.mode == RunMode::Stream;
+        if !is_stream || self.spec.sent_progress().is_some() || self.opened {
             return;
         }
         let meta = Chunk::Meta {
-            session_id: self.run.to_string(),
+            session_id: self.spec.id.to_string(),
             resume_from_seq: None,
             meta: opening_meta(explain),
-            annotations: self.annotations.clone(),
+            annotations: warnings_annotation(&self.spec.warnings),
         };
         self.opened = self.emit(meta).await;
     }
 
     /// Waits for the media and reports progress, until the run is cancelled, times out or the server stops.
-    async fn watch(
-        &mut self,
-        desk: &MediaPipeline,
-        module: &Module,
-        input: &Map<String, Value>,
-    ) -> Option<Result<PreparedMedia, Box<ErrorBody>>> {
+    async fn watch(&mut self, desk: &MediaPipeline) -> Option<Result<PreparedMedia, Box<ErrorBody>>> {
         let (sender, mut receiver) = mpsc::channel(limits::MEDIA_ITEMS_MAX + 1);
-        let work = desk.prepare(module, input, move |done, total| {
+        let spec = self.spec;
+        let work = desk.prepare(&spec.module, &spec.command.input, move |done, total| {
             // Progress is dropped if the queue is full.
             sender.try_send((done, total)).ok();
         });
-        let limit = Duration::from_millis(self.deadline_ms);
+        let limit = Duration::from_millis(spec.limit_ms());
         let work = tokio::time::timeout(limit, work);
         tokio::pin!(work);
-        let (stop, cancel) = (self.stop.clone(), self.live.cancel.clone());
+        let (stop, cancel) = (self.stop.clone(), self.io.live.cancel.clone());
         loop {
             tokio::select! {
                 biased;
@@ -178,11 +157,11 @@ impl Opening<'_> {
     }
 
     fn timeout_error(&self) -> ErrorBody {
-        let code = match self.mode {
+        let code = match self.spec.command.mode {
             RunMode::Sync => Code::E2002,
             RunMode::Stream => Code::E2011,
         };
-        let allowed = self.deadline_ms;
+        let allowed = self.spec.limit_ms();
         ErrorBody::new(code, format!("the media was not ready after {allowed} ms"))
             .detail("allowed_ms", allowed)
     }
@@ -193,10 +172,12 @@ impl Opening<'_> {
 
     async fn tell(&mut self, stage: &str, message: String) {
         // No event precedes the first chunk.
-        let begun = self.opened || self.inherited.is_some();
-        if self.mode == RunMode::Stream && self.progress && begun {
+        let sent = self.spec.sent_progress();
+        let begun = self.opened || sent.is_some();
+        let command = &self.spec.command;
+        if command.mode == RunMode::Stream && command.options.progress && begun {
             self.emit(Chunk::Progress(Progress {
-                percent: self.inherited.map_or(0, |sent| sent.percent),
+                percent: sent.map_or(0, |sent| sent.percent),
                 stage: Some(String::from(stage)),
                 message: Some(message),
             }))
@@ -207,22 +188,20 @@ impl Opening<'_> {
     /// Journals a chunk, then publishes it. Returns whether it was sent: a rejected chunk is omitted; if the
     /// journal keeps rejecting, it rejects the events of the machine too, which ends the run.
     async fn emit(&mut self, chunk: Chunk) -> bool {
-        let event = encode(&chunk);
-        let written = self
+        let (event, io) = (encode(&chunk), &mut *self.io);
+        let written = io
             .sink
             .append(
-                &self.live.tenant,
-                self.run,
-                self.offset,
+                &self.spec.tenant,
+                self.spec.id,
+                io.offset,
                 std::slice::from_ref(&event),
             )
             .await;
         if written.is_ok() {
-            self.offset += 1;
-            self.live.publish(vec![JournalEntry {
-                offset: self.offset,
-                event,
-            }]);
+            io.offset += 1;
+            let offset = io.offset;
+            io.live.publish(vec![JournalEntry { offset, event }]);
         }
         written.is_ok()
     }

@@ -146,6 +146,7 @@ impl Subscription {
         let row = self.journal.find(&self.tenant, self.run).await?;
         match row.map(|row| row.state) {
             None => Err(Error::UnknownRun(self.run)),
+            Some(RunState::Running) if self.seat.is_none() => Err(Error::NotOwned(self.run)),
             Some(RunState::Running) => Err(Error::MissingTerminalEvent(self.run)),
             Some(RunState::Done | RunState::Failed) => Ok(None),
         }

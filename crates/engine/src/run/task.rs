@@ -70,7 +70,7 @@ impl RunTask {
     pub(crate) async fn drive(mut self: Box<Self>) -> RunSink {
         // The run is journaled before any upstream request is sent.
         if let Err(error) = self.sink.flush(self.run) {
-            let unclosed = self.on_journal_error(error).boxed().await;
+            let unclosed = self.on_journal_error(error).await;
             self.end(unclosed).await;
             return self.sink;
         }
@@ -82,7 +82,7 @@ impl RunTask {
         self.drain_ready(&mut work, began);
         loop {
             if let Err(error) = self.flush(&mut work).await {
-                unclosed = self.on_journal_error(error).boxed().await;
+                unclosed = self.on_journal_error(error).await;
                 break;
             }
             if self.machine.has_ended() {
@@ -102,7 +102,7 @@ impl RunTask {
     async fn end(&mut self, unclosed: Option<PendingClose>) {
         self.live.close();
         if let Some(unclosed) = unclosed {
-            self.retry_close(unclosed).boxed().await;
+            self.retry_close(unclosed).await;
         }
     }
 
@@ -182,7 +182,7 @@ impl RunTask {
                     .append(&self.live.tenant, self.run, self.offset, &events)
                     .await?;
             }
-            Some(finish) => self.finish(finish, &events).boxed().await?,
+            Some(finish) => self.finish(finish, &events).await?,
         }
         self.publish(events);
         Ok(())

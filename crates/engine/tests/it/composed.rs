@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use engine::port::{EncodedEvent, EventKind, Upstream};
 use engine::run::{RunOptions, envelope};
-use engine::{Engine, Error, Fleet, Modules, Ports, ReadFrom, RunMode, RunRequest, Settings, Tenant};
+use engine::{
+    Admission, Engine, Error, Fleet, Modules, Ports, ReadFrom, RunMode, RunRequest, Settings, Tenant,
+};
 use module::stream::assemble_ndjson;
 use module::{FileMap, Module, load};
 use providers::ScriptedUpstream;
@@ -71,9 +73,9 @@ pub(crate) async fn events(
         mode,
         options: RunOptions::default(),
         warnings: Vec::new(),
+        admission: Admission::default(),
     };
-    let run = engine.start(&tenant, execute).await?;
-    let mut subscription = engine.subscribe(&tenant, run, ReadFrom::Start).await?;
+    let mut subscription = engine.start(&tenant, execute).await?.subscription;
     let mut events = Vec::new();
     while let Some(batch) = timeout(SOON, subscription.next()).await.unwrap()? {
         events.extend(batch);
@@ -237,9 +239,10 @@ async fn progress_is_monotonic_across_a_takeover() {
         mode: RunMode::Stream,
         options: RunOptions::default(),
         warnings: Vec::new(),
+        admission: Admission::default(),
     };
-    let run = first.start(&tenant, execute).await.unwrap();
-    let mut reader = first.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();
+    let started = first.start(&tenant, execute).await.unwrap();
+    let (run, mut reader) = (started.id, started.subscription);
     let strings = puppet.attempt().await;
     strings
         .text(r#"{"ok":true,"meta":{"confidence":1,"risk":"low","explain":"e"},"data":{"found":["x"],"rationale":"r"}}"#)
@@ -300,15 +303,11 @@ async fn attempts_of_all_steps_are_recorded() {
         mode: RunMode::Sync,
         options: RunOptions::default(),
         warnings: Vec::new(),
+        admission: Admission::default(),
     };
-    let run = engine.start(&tenant, execute).await.unwrap();
-    engine
-        .subscribe(&tenant, run, ReadFrom::Start)
-        .await
-        .unwrap()
-        .terminal_event()
-        .await
-        .unwrap();
+    let started = engine.start(&tenant, execute).await.unwrap();
+    let run = started.id;
+    started.subscription.terminal_event().await.unwrap();
     let trace = engine.trace(&tenant, run).unwrap();
     let mut steps: Vec<Option<&str>> = trace
         .attempts
@@ -336,9 +335,10 @@ async fn cancel_ends_all_steps() {
         mode: RunMode::Stream,
         options: RunOptions::default(),
         warnings: Vec::new(),
+        admission: Admission::default(),
     };
-    let run = engine.start(&tenant, execute).await.unwrap();
-    let subscription = engine.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();
+    let started = engine.start(&tenant, execute).await.unwrap();
+    let (run, subscription) = (started.id, started.subscription);
     let (first, second) = (puppet.attempt().await, puppet.attempt().await);
     engine.cancel(&tenant, run).await.unwrap();
     timeout(SOON, async { tokio::join!(first.dropped(), second.dropped()) })

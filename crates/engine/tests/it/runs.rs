@@ -53,14 +53,14 @@ fn execute(mode: RunMode) -> RunRequest {
         mode,
         options: RunOptions::default(),
         warnings: Vec::new(),
+        admission: Admission::default(),
     }
 }
 
 async fn start(engine: &Engine, mode: RunMode) -> (RunId, Subscription) {
     let tenant = Tenant::local();
-    let run = engine.start(&tenant, execute(mode)).await.unwrap();
-    let subscription = engine.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();
-    (run, subscription)
+    let started = engine.start(&tenant, execute(mode)).await.unwrap();
+    (started.id, started.subscription)
 }
 
 async fn rest(mut subscription: Subscription) -> Vec<EncodedEvent> {
@@ -215,6 +215,34 @@ async fn cancel_ends_the_run_and_its_upstream_call() {
 }
 
 #[tokio::test]
+async fn run_of_another_server_is_neither_lost_nor_cancelled_here() {
+    let journal = Arc::new(MemoryJournal::default());
+    let puppet = ManualUpstream::new("p");
+    let owner = engine(journal.clone(), puppet.clone(), Settings::default());
+    let other = engine(journal, ManualUpstream::new("q"), Settings::default());
+    let tenant = Tenant::local();
+    let (run, mut reader) = start(&owner, RunMode::Stream).await;
+    let strings = puppet.attempt().await;
+    timeout(SOON, reader.next()).await.unwrap().unwrap().unwrap();
+    let refused = other.cancel(&tenant, run).await.unwrap_err();
+    assert!(matches!(refused, engine::Error::NotOwned(_)), "{refused:?}");
+    let mut elsewhere = other.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();
+    let opening = elsewhere.next().await.unwrap().unwrap();
+    assert_eq!(opening[0].kind, EventKind::Meta);
+    let refused = elsewhere.next().await.unwrap_err();
+    assert!(matches!(refused, engine::Error::NotOwned(_)), "{refused:?}");
+    assert!(refused.into_body().recoverable);
+    strings.text(&format!("{OPENING}r\"}}}}")).await;
+    strings.finish().await;
+    assert_eq!(assemble(&rest(reader).await).envelope["data"]["rationale"], "r");
+    owner.drain().await;
+    // The run has ended, so every server reads its end and has nothing to cancel.
+    let ended = rest(elsewhere).await;
+    assert!(ended.last().unwrap().kind.is_terminal(), "{ended:?}");
+    other.cancel(&tenant, run).await.unwrap();
+}
+
+#[tokio::test]
 async fn runs_above_the_limit_are_refused() {
     let settings = Settings {
         runs_max: 1,
@@ -325,15 +353,11 @@ async fn stream_opens_after_a_refused_first_append() {
         turns.await.unwrap();
         Ok(Permit::new(()))
     });
-    let admission = Admission {
-        queue: Some(queue),
-        ..Admission::default()
-    };
-    let tenant = Tenant::local();
-    let run = engine.submit(&tenant, execute(RunMode::Stream), admission).await;
-    let run = run.unwrap();
+    let mut request = execute(RunMode::Stream);
+    request.admission.queue = Some(queue);
+    let started = engine.start(&Tenant::local(), request).await.unwrap();
+    let reader = started.subscription;
     journal.full.store(true, Ordering::Relaxed);
-    let reader = engine.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();
     timeout(SOON, coming).await.unwrap().unwrap();
     journal.full.store(false, Ordering::Relaxed);
     turn.send(()).unwrap();
@@ -356,7 +380,7 @@ async fn recovery_opens_an_unopened_stream() {
     let lost = Arc::new(MemoryJournal::default());
     let first = engine(lost.clone(), ManualUpstream::new("gone"), Settings::default());
     let tenant = Tenant::local();
-    let run = first.start(&tenant, execute(RunMode::Stream)).await.unwrap();
+    let (run, _reader) = start(&first, RunMode::Stream).await;
     let started = lost.find(&tenant, run).await.unwrap().unwrap();
     timeout(SOON, first.stop()).await.unwrap();
     // The server was killed before it appended the first event.
@@ -432,7 +456,7 @@ async fn every_run_requests_a_stream() {
         for timeout_ms in [None, Some(1_000)] {
             let mut execute = execute(mode);
             execute.options.timeout_ms = timeout_ms;
-            engine.start(&Tenant::local(), execute).await.unwrap();
+            let _started = engine.start(&Tenant::local(), execute).await.unwrap();
             let asked = puppet.attempt().await.request;
             assert!(asked.as_chat().unwrap().streams(), "{mode:?} {timeout_ms:?}");
         }

@@ -6,7 +6,7 @@ use engine::fleet::{Fleet, Member, Settings as FleetSettings};
 use engine::port::Upstream;
 use engine::route::{HostPolicy, Policy};
 use engine::run::{AttemptOutcome, RunOptions, envelope};
-use engine::{Engine, Modules, Ports, ReadFrom, RunMode, RunRequest, Settings, Subscription, Tenant};
+use engine::{Admission, Engine, Modules, Ports, RunMode, RunRequest, Settings, Subscription, Tenant};
 use ir::RunId;
 use serde_json::json;
 use store::memory::MemoryJournal;
@@ -43,11 +43,11 @@ async fn start(engine: &Engine, mode: RunMode) -> (RunId, Subscription) {
         mode,
         options: RunOptions::default(),
         warnings: Vec::new(),
+        admission: Admission::default(),
     };
     let tenant = Tenant::local();
-    let run = engine.start(&tenant, execute).await.unwrap();
-    let subscription = engine.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();
-    (run, subscription)
+    let started = engine.start(&tenant, execute).await.unwrap();
+    (started.id, started.subscription)
 }
 
 #[tokio::test]

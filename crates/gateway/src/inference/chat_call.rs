@@ -70,7 +70,6 @@ impl ChatCall {
             ValidateMode::Off => None,
             ValidateMode::Check | ValidateMode::Repair => {
                 SchemaCheck::of(&self.chat, &gateway.schema_threads)
-                    .boxed()
                     .await?
             }
         };

@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::Result;
 use engine::port::{EncodedEvent, EventKind};
 use engine::run;
-use engine::{Engine, ReadFrom, RunMode, RunRequest, Tenant};
+use engine::{Engine, RunMode, RunRequest, StartedRun, Tenant};
 use module::envelope::Envelope;
 use serde_json::Value;
 
@@ -46,8 +46,12 @@ pub(crate) async fn answer(
 ) -> Result<RunEnding> {
     let streams = execute.mode == RunMode::Stream;
     let tenant = Tenant::local();
-    let run = match engine.start(&tenant, execute).await {
-        Ok(run) => run,
+    let StartedRun {
+        id: run,
+        mut subscription,
+        ..
+    } = match engine.start(&tenant, execute).await {
+        Ok(started) => started,
         Err(error @ engine::Error::Input(_)) => {
             return Ok(RunEnding::Refused(
                 Envelope::failure(error.into_body()).into_value(),
@@ -55,7 +59,6 @@ pub(crate) async fn answer(
         }
         Err(error) => return Err(error.into()),
     };
-    let mut subscription = engine.subscribe(&tenant, run, ReadFrom::Start).await?;
     let mut fields = LiveFields::default();
     let mut asked_to_stop = false;
     loop {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use engine::run::RunOptions;
-use engine::{RunMode, RunRequest};
+use engine::{Admission, RunMode, RunRequest};
 use module::Module;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -126,6 +126,7 @@ impl Run {
                 ..RunOptions::default()
             },
             warnings: Vec::new(),
+            admission: Admission::default(),
         }
     }
 

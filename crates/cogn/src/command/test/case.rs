@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use engine::run::RunOptions;
-use engine::{Modules, RunMode, RunRequest};
+use engine::{Admission, Modules, RunMode, RunRequest};
 use module::golden::{Mismatch, compare_answer};
 use module::module::TestPair;
 use module::{Code, Module};
@@ -91,6 +91,7 @@ impl Case {
                 ..RunOptions::default()
             },
             warnings: Vec::new(),
+            admission: Admission::default(),
         };
         let desk = media::for_test(&self.folder);
         let engine = asking.engine(self.modules.clone()).with_media(desk);
