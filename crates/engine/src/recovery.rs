@@ -31,7 +31,10 @@ impl<'a> Recovery<'a> {
 
     pub(crate) async fn recover(&self) -> Result<(), Error> {
         let modules = &self.config.modules;
-        let (unfinished, files) = (self.runs.journal.unfinished().await?, self.config.media.run_files());
+        let (unfinished, files) = (
+            self.runs.journal.unfinished().await?,
+            self.config.media.run_files(),
+        );
         remove_ended(files, unfinished.iter().map(|(_, row)| row.id));
         for (tenant, row) in unfinished {
             let kept = KeptFiles::new(files, row.id, Vec::new(), &self.runs.stop);

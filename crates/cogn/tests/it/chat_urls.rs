@@ -14,7 +14,7 @@ fn chats(url: &str) -> [(&'static str, Value); 7] {
     let image_url = json!([{"type": "image_url", "image_url": {"url": url}}]);
     let video_url = json!([{"type": "video_url", "video_url": {"url": url}}]);
     let block = json!([{"type": "image", "source": {"type": "url", "url": url}}]);
-    let result = json!([{"type": "tool_result", "tool_use_id": "t", "content": block.clone()}]);
+    let result = json!([{"type": "tool_result", "tool_use_id": "t", "content": block}]);
     let openai = |content: Value| json!({"model": "m", "messages": [{"role": "user", "content": content}]});
     let anthropic = |content: Value| {
         let mut body = openai(content);

@@ -110,9 +110,9 @@ fn largest_admitted(family: fn(usize) -> Value) -> usize {
     while above - below > 1 {
         let size = usize::midpoint(below, above);
         if admitted(size) {
-            below = size
+            below = size;
         } else {
-            above = size
+            above = size;
         }
     }
     below
@@ -258,7 +258,7 @@ fn texts() -> Vec<Value> {
 
 fn deep() -> Vec<Value> {
     let nested = |depth: usize, leaf: Value| (0..depth).fold(leaf, |value, _| json!({"a": value}));
-    let tree = (0..12).fold(json!(1), |value, _| json!({"a": value.clone(), "b": value}));
+    let tree = (0..12).fold(json!(1), |value, _| json!({"a": value, "b": value}));
     let mut all: Vec<Value> = [1, 4, 8, 12, 16, 20, 24, 32, 60, 120]
         .map(|depth| nested(depth, json!(1)))
         .into();

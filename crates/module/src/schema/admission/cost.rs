@@ -45,7 +45,7 @@ impl Cost {
             let names = visits.len() == 1;
             for &id in &order {
                 let node = &graph.nodes[id];
-                let below = node.below(&node.members, &node.every_member, &now);
+                let below = cost_below(&node.members, &node.every_member, &now);
                 let names = if names {
                     node.names.iter().map(|it| now[*it]).sum()
                 } else {
@@ -55,7 +55,7 @@ impl Cost {
                     .sum_same(&members)
                     .saturating_add(below)
                     .saturating_add(names);
-                let below = node.below(&node.items, &node.every_item, &now);
+                let below = cost_below(&node.items, &node.every_item, &now);
                 items[id] = node.sum_same(&items).saturating_add(below);
             }
             for (now, (members, items)) in now.iter_mut().zip(members.iter().zip(&items)) {
@@ -137,11 +137,12 @@ impl Node {
         let sum = sum(&self.same, costs);
         if self.repeats { sum.saturating_mul(3) } else { sum }
     }
+}
 
-    fn below(&self, one: &[usize], every: &[usize], costs: &[u64]) -> u64 {
-        let most = one.iter().map(|it| costs[*it]).max().unwrap_or(0);
-        most.saturating_add(sum(every, costs))
-    }
+/// The cost of one level below.
+fn cost_below(one: &[usize], every: &[usize], costs: &[u64]) -> u64 {
+    let most = one.iter().map(|it| costs[*it]).max().unwrap_or(0);
+    most.saturating_add(sum(every, costs))
 }
 
 fn sum(ids: &[usize], costs: &[u64]) -> u64 {

@@ -289,7 +289,7 @@ fn check_size(document: &Value) -> Result<(), Refusal> {
         bytes += pointer;
         match value {
             Value::Object(map) => {
-                open.extend(map.iter().map(|(key, value)| (value, pointer + key.len() + 1)))
+                open.extend(map.iter().map(|(key, value)| (value, pointer + key.len() + 1)));
             }
             Value::Array(list) => open.extend(list.iter().map(|value| (value, pointer + 1))),
             Value::String(text) => bytes += text.len(),

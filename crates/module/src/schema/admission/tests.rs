@@ -33,22 +33,16 @@ fn refuses_long_reference_chain() {
 
 #[test]
 fn refuses_multiplied_evaluations_of_one_value() {
-    let twice = |length| chain(length, |next| json!({"allOf": [next.clone(), next]}));
+    let twice = |length| chain(length, |next| json!({"allOf": [next, next]}));
     assert_eq!(refusal(&twice(5)), None);
     assert_eq!(refusal(&twice(30)), Some(Refusal::Cost));
     for keyword in ["anyOf", "oneOf"] {
-        let schema = chain(30, |next| json!({keyword: [next.clone(), next]}));
+        let schema = chain(30, |next| json!({keyword: [next, next]}));
         assert_eq!(refusal(&schema), Some(Refusal::Cost), "{keyword}");
     }
-    let conditional = chain(
-        30,
-        |next| json!({"if": next.clone(), "then": next.clone(), "else": next}),
-    );
+    let conditional = chain(30, |next| json!({"if": next, "then": next, "else": next}));
     assert_eq!(refusal(&conditional), Some(Refusal::Cost));
-    let dependent = chain(
-        30,
-        |next| json!({"dependentSchemas": {"a": next.clone(), "b": next}}),
-    );
+    let dependent = chain(30, |next| json!({"dependentSchemas": {"a": next, "b": next}}));
     assert_eq!(refusal(&dependent), Some(Refusal::Cost));
     let unevaluated = chain(
         30,
