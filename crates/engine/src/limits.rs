@@ -66,8 +66,6 @@ pub const INLINE_HINT_BYTES: u64 = 5 * 1024 * 1024;
 pub const IDEMPOTENCY_WINDOW_MS: u64 = 24 * 60 * 60 * 1_000;
 /// The same while the journal is above its maximum size: a client that lost an answer retries soon.
 pub const IDEMPOTENCY_WINDOW_MIN_MS: u64 = 10 * 60 * 1_000;
-/// Largest terminal event that is spooled; a larger one is written at once.
-pub const SPOOLED_EVENT_BYTES_MAX: usize = 64 * 1024;
 /// Retry delay sent to a client when the journal is full.
 pub const JOURNAL_FULL_RETRY_MS: u64 = 30_000;
 /// Default retention of finished runs.

@@ -56,7 +56,7 @@ impl<'a> Recovery<'a> {
                         warnings: Vec::new(),
                         recovered: Some(recovered),
                     };
-                    let mut io = self.runs.register(&spec, false);
+                    let mut io = self.runs.register(&spec);
                     io.kept = kept;
                     self.runs.spawn(self.config, spec, io, None, None);
                 }

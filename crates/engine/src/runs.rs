@@ -18,7 +18,7 @@ use crate::config::EngineConfig;
 use crate::error::Error;
 use crate::launch::{Launcher, RunIo, RunSpec};
 use crate::media::{KeptFiles, to_journal};
-use crate::port::{Clock, Journal, JournalError, LifecycleRecord, NewRun, RunKind, RunState};
+use crate::port::{Clock, Journal, JournalError, NewRun, RunKind, RunState};
 use crate::run::{
     JournalSink, MirrorTasks, ReadFrom, RunBroadcast, RunRequest, RunSink, RunSource, StartedRun,
     StoredCommand, Subscription, TraceStore,
@@ -95,8 +95,6 @@ impl Runs {
             client: admission.client,
             once: admission.once.map(|once| once.since(now_ms)),
         };
-        // Such a run journals only its terminal event, so both records go through the spool.
-        let spooled = new.once.is_none() && !command.can_rerun();
         let spec = RunSpec {
             id,
             tenant: tenant.clone(),
@@ -105,29 +103,19 @@ impl Runs {
             warnings: request.warnings,
             recovered: None,
         };
-        let mut io = self.register(&spec, spooled);
+        let mut io = self.register(&spec);
         io.queue = admission.queue;
         io.kept = KeptFiles::new(config.media.run_files(), id, texts, &self.stop);
         let live = io.live.clone();
-        // An idempotency key has to be looked up; other runs are buffered, and flushed before any upstream
-        // request.
-        if new.once.is_none() {
-            if let Err(error) = self.journal.buffer(tenant, LifecycleRecord::Started(new)) {
-                self.live().remove(&id);
-                return Err(error.into());
+        let (tell, created) = oneshot::channel();
+        self.spawn(config, spec, io, admission.permit, Some((new, tell)));
+        match created.await {
+            Ok(Ok(())) => {}
+            Ok(Err(JournalError::DuplicateKey(named))) if named.same_request => {
+                return self.replayed(tenant, named.run).await;
             }
-            self.spawn(config, spec, io, admission.permit, None);
-        } else {
-            let (tell, created) = oneshot::channel();
-            self.spawn(config, spec, io, admission.permit, Some(Box::new((new, tell))));
-            match created.await {
-                Ok(Ok(())) => {}
-                Ok(Err(JournalError::DuplicateKey(named))) if named.same_request => {
-                    return self.replayed(tenant, named.run).await;
-                }
-                Ok(Err(error)) => return Err(error.into()),
-                Err(_) => return Err(Error::MissingTerminalEvent(id)),
-            }
+            Ok(Err(error)) => return Err(error.into()),
+            Err(_) => return Err(Error::MissingTerminalEvent(id)),
         }
         let source = self.source(tenant, id, Some(live));
         Ok(StartedRun {
@@ -204,7 +192,7 @@ impl Runs {
 
     /// Registers a run: it can be read, but does not execute yet. A run is registered before it is journaled,
     /// so that a run that is found in the journal can be read.
-    pub(crate) fn register(&self, spec: &RunSpec, spooled: bool) -> RunIo {
+    pub(crate) fn register(&self, spec: &RunSpec) -> RunIo {
         let offset = spec.recovered.as_ref().map_or(0, |recovered| recovered.offset);
         RunIo {
             live: self.open_broadcast(&spec.tenant, spec.id, offset),
@@ -212,7 +200,6 @@ impl Runs {
             sink: RunSink::Journal(JournalSink {
                 journal: self.journal.clone(),
                 traces: self.traces.clone(),
-                spooled,
             }),
             queue: None,
             kept: None,
@@ -243,14 +230,14 @@ impl Runs {
         spec: RunSpec,
         mut io: RunIo,
         permit: Option<Permit>,
-        new: Option<Box<NewRow>>,
+        new: Option<NewRow>,
     ) {
         let (run, live) = (spec.id, self.live.clone());
         let (tenant, journal) = (spec.tenant.clone(), self.journal.clone());
         let mut kept = io.kept.take();
         let task = Launcher::new(config.clone(), self.clone()).task(spec, io);
         self.tasks.spawn(async move {
-            let created = match new.map(|new| *new) {
+            let created = match new {
                 None => true,
                 Some((new, tell)) => {
                     let created = journal.create(&tenant, &new).await;

@@ -403,6 +403,9 @@ async fn journal_files_are_private_to_the_owner() {
     }
     let server = stage.serve(&[&stage.talker(0)]);
     assert_eq!(answer(server.execute("counter", &input())).await.0, 200);
+    let chat = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]});
+    let chat = server.post("/v1/chat/completions").body(chat.to_string());
+    assert_eq!(answer(chat).await.0, 200);
     let files = std::fs::read_dir(stage.path("")).unwrap();
     let files = files.map(|entry| entry.unwrap().path());
     let files: Vec<_> = files

@@ -8,8 +8,7 @@ use tenancy::Tenant;
 
 use super::record::{AttemptRecord, Trace};
 use super::trace_store::TraceStore;
-use crate::limits;
-use crate::port::{EncodedEvent, Journal, JournalError, LifecycleRecord, RunEnd};
+use crate::port::{EncodedEvent, Journal, JournalError, RunEnd};
 
 #[derive(Debug)]
 pub(crate) enum RunSink {
@@ -21,8 +20,6 @@ pub(crate) enum RunSink {
 pub(crate) struct JournalSink {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) traces: Arc<TraceStore>,
-    /// The start is spooled, and the run journals only its terminal event, through the spool.
-    pub(crate) spooled: bool,
 }
 
 /// What is kept of a step, of any length.
@@ -33,14 +30,6 @@ pub(crate) struct StepEnd {
 }
 
 impl RunSink {
-    /// Writes the start record of a run that is spooled.
-    pub(crate) fn flush(&self, run: RunId) -> Result<(), JournalError> {
-        match self {
-            Self::Journal(sink) => sink.journal.flush(run),
-            Self::Step(_) => Ok(()),
-        }
-    }
-
     pub(crate) async fn append(
         &self,
         tenant: &Tenant,
@@ -63,7 +52,7 @@ impl RunSink {
         end: RunEnd,
     ) -> Result<(), JournalError> {
         match self {
-            Self::Journal(sink) => sink.finish(tenant, run, after, events, end).await,
+            Self::Journal(sink) => sink.journal.finish(tenant, run, after, events, &end).await,
             Self::Step(step) => {
                 step.last = events.last().cloned();
                 Ok(())
@@ -76,31 +65,5 @@ impl RunSink {
             Self::Journal(sink) => sink.traces.put(tenant, trace),
             Self::Step(step) => step.attempts = trace.attempts,
         }
-    }
-}
-
-impl JournalSink {
-    /// Journals the end. A large terminal event is not spooled.
-    async fn finish(
-        &self,
-        tenant: &Tenant,
-        run: RunId,
-        after: u64,
-        events: &[EncodedEvent],
-        end: RunEnd,
-    ) -> Result<(), JournalError> {
-        if self.spooled {
-            if let [last] = events
-                && last.body.len() <= limits::SPOOLED_EVENT_BYTES_MAX
-            {
-                let last = Some(last.clone());
-                self.journal
-                    .buffer(tenant, LifecycleRecord::Ended { run, last, end })?;
-                return self.journal.flush(run);
-            }
-            // The lookup moves the spooled start of the run into the journal.
-            self.journal.find(tenant, run).await?;
-        }
-        self.journal.finish(tenant, run, after, events, &end).await
     }
 }

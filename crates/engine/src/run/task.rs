@@ -68,12 +68,6 @@ struct MachineEnd {
 impl RunTask {
     /// Drives the run to its end, or until the server stops.
     pub(crate) async fn drive(mut self: Box<Self>) -> RunSink {
-        // The run is journaled before any upstream request is sent.
-        if let Err(error) = self.sink.flush(self.run) {
-            let unclosed = self.on_journal_error(error).await;
-            self.end(unclosed).await;
-            return self.sink;
-        }
         let began = Instant::now();
         let mut work = PendingOutputs::default();
         let mut unclosed = None;

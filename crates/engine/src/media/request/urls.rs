@@ -133,7 +133,7 @@ mod tests {
 
     fn chat(parts: &Value) -> Request {
         let request = json!({"operation": "chat_completions",
-            "payload": {"messages": [{"role": "user", "parts": parts}]}});
+            "payload": {"messages": [{"role": "user", "content": parts}]}});
         serde_json::from_value(request).unwrap()
     }
 
