@@ -70,7 +70,7 @@ pub trait Fetch: Send + Sync + fmt::Debug {
         out: &mut File,
     ) -> Result<Fetched, FetchError>;
 
-    /// Whether `url` may be fetched by somebody else on behalf of the caller, such as a back-end in this network. A
+    /// Whether `url` may be fetched by another process on behalf of the caller, such as a back-end in this network. A
     /// name that cannot be resolved here may be reachable there, so only a refusal is an error.
     async fn check(&self, url: &str, hosts: &Hosts) -> Result<(), FetchError>;
 }

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::Refusal;
-use super::graph::{Graph, Node};
+use super::graph::{SchemaGraph, SchemaNode};
 use crate::limits;
 
 /// The cost of applying an admitted schema.
@@ -20,7 +20,7 @@ pub(in crate::schema) struct Cost {
 }
 
 impl Cost {
-    pub(super) fn of(graph: &Graph<'_>) -> Result<Self, Refusal> {
+    pub(super) fn of(graph: &SchemaGraph<'_>) -> Result<Self, Refusal> {
         let order = bottom_up(&graph.nodes)?;
         let mut paths = vec![0_u64; graph.nodes.len()];
         // Evaluations of a value itself, by any schema.
@@ -132,7 +132,7 @@ impl Cost {
     }
 }
 
-impl Node {
+impl SchemaNode {
     fn sum_same(&self, costs: &[u64]) -> u64 {
         let sum = sum(&self.same, costs);
         if self.repeats { sum.saturating_mul(3) } else { sum }
@@ -150,7 +150,7 @@ fn sum(ids: &[usize], costs: &[u64]) -> u64 {
 }
 
 /// Every node behind those that it applies to the same value.
-fn bottom_up(nodes: &[Node]) -> Result<Vec<usize>, Refusal> {
+fn bottom_up(nodes: &[SchemaNode]) -> Result<Vec<usize>, Refusal> {
     let mut waiting = vec![0_usize; nodes.len()];
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::schema::reference::local_pointer;
 
 #[derive(Debug, Default)]
-pub(super) struct Node {
+pub(super) struct SchemaNode {
     /// How much work one evaluation is, without other schemas.
     pub(super) weight: u64,
     /// Schemas that apply to the same value.
@@ -32,8 +32,8 @@ pub(super) struct Node {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Graph<'a> {
-    pub(super) nodes: Vec<Node>,
+pub(super) struct SchemaGraph<'a> {
+    pub(super) nodes: Vec<SchemaNode>,
     /// Of the nodes that are schemas of the document.
     schemas: Vec<Option<&'a Map<String, Value>>>,
     comparison: Option<usize>,
@@ -52,7 +52,7 @@ pub(super) struct Graph<'a> {
     pub(super) unresolved: Option<&'a str>,
 }
 
-impl<'a> Graph<'a> {
+impl<'a> SchemaGraph<'a> {
     /// The root is the first node.
     pub(super) fn of(document: &'a Value) -> Result<Self, Refusal> {
         check_size(document)?;
@@ -87,10 +87,10 @@ impl<'a> Graph<'a> {
         let id = self.nodes.len();
         self.known.insert(key, id);
         self.schemas.push(Some(map));
-        self.nodes.push(Node {
+        self.nodes.push(SchemaNode {
             weight: 1,
             embedded: embedded || (id > 0 && self.is_embedded(map)),
-            ..Node::default()
+            ..SchemaNode::default()
         });
         Some(id)
     }
@@ -100,11 +100,11 @@ impl<'a> Graph<'a> {
         *self.comparison.get_or_insert_with(|| {
             let id = self.nodes.len();
             self.schemas.push(None);
-            self.nodes.push(Node {
+            self.nodes.push(SchemaNode {
                 weight: 4,
                 every_member: vec![id],
                 every_item: vec![id],
-                ..Node::default()
+                ..SchemaNode::default()
             });
             id
         })
@@ -167,7 +167,7 @@ impl<'a> Graph<'a> {
     }
 
     /// The schemas in a keyword that applies them.
-    fn add_schemas(&mut self, node: &mut Node, key: &str, value: &'a Value) {
+    fn add_schemas(&mut self, node: &mut SchemaNode, key: &str, value: &'a Value) {
         let embedded = node.embedded;
         match key {
             "allOf" | "anyOf" | "oneOf" | "dependencies" | "dependentSchemas" => {

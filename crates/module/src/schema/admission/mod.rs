@@ -17,7 +17,7 @@ use std::fmt;
 use serde_json::Value;
 
 pub(super) use cost::Cost;
-use graph::Graph;
+use graph::SchemaGraph;
 
 use crate::limits;
 
@@ -111,7 +111,7 @@ pub fn admit(schema: &Value) -> Result<Admitted, Refusal> {
     if !schema.is_object() {
         return Ok(Admitted::default());
     }
-    let graph = Graph::of(schema)?;
+    let graph = SchemaGraph::of(schema)?;
     Ok(Admitted {
         cost: Cost::of(&graph)?,
         unresolved: graph.unresolved.map(String::from),
