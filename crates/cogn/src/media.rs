@@ -33,7 +33,7 @@ pub(crate) fn for_command(
     roots.append(&mut settings.roots);
     settings.roots = roots;
     settings.files = files;
-    Ok(desk(settings, private_hosts))
+    Ok(pipeline(settings, private_hosts))
 }
 
 /// For a test of a module: only the folder of the module, independent of the configuration.
@@ -42,15 +42,15 @@ pub(crate) fn for_test(folder: &Path) -> MediaPipeline {
         roots: vec![folder.to_path_buf()],
         ..MediaSettings::default()
     };
-    desk(settings, Vec::new())
+    pipeline(settings, Vec::new())
 }
 
 /// For a server: only the configured folders.
 pub(crate) fn for_server(settings: &Settings) -> MediaPipeline {
-    desk(settings_of(&settings.media), settings.media.private_hosts.clone())
+    pipeline(settings_of(&settings.media), settings.media.private_hosts.clone())
 }
 
-fn desk(settings: MediaSettings, inside: Vec<String>) -> MediaPipeline {
+fn pipeline(settings: MediaSettings, inside: Vec<String>) -> MediaPipeline {
     MediaPipeline::new(settings, Some(Arc::new(GuardedFetch::new(inside))))
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Begun {
     pub(crate) framing: Framing,
     pub(crate) heartbeat: Duration,
     /// A stream permit, held until the response is dropped.
-    pub(crate) seat: Option<StreamPermit>,
+    pub(crate) stream_permit: Option<StreamPermit>,
     /// The idempotency key matched an earlier request; no new run was started.
     pub(crate) replayed: bool,
 }
@@ -69,7 +69,7 @@ impl Call {
                 }
             }
         }
-        let seat = match negotiated.mode {
+        let stream_permit = match negotiated.mode {
             RunMode::Stream => Some(gateway.stream_permit(&self.client)?),
             RunMode::Sync => None,
         };
@@ -79,7 +79,7 @@ impl Call {
             // Checked before a run permit is requested: a replay needs none.
             let replayed = gateway.engine().replay(tenant, &caller.client, repeatable);
             if let Some(started) = replayed.await? {
-                return Ok(self.begun(started, &negotiated, seat));
+                return Ok(self.begun(started, &negotiated, stream_permit));
             }
         }
         let (permit, queue) = self.turn(gateway, negotiated.mode).await?;
@@ -109,7 +109,7 @@ impl Call {
                 .detached_runs
                 .spawn(async move { drop(kept.terminal_event().await) });
         }
-        Ok(self.begun(started, &negotiated, seat))
+        Ok(self.begun(started, &negotiated, stream_permit))
     }
 
     /// A permit for the run. A stream that has to wait for one starts anyway and reports that it is queued; a
@@ -159,14 +159,19 @@ impl Call {
         }
     }
 
-    fn begun(&self, started: StartedRun, negotiated: &Negotiated, seat: Option<StreamPermit>) -> Begun {
+    fn begun(
+        &self,
+        started: StartedRun,
+        negotiated: &Negotiated,
+        stream_permit: Option<StreamPermit>,
+    ) -> Begun {
         Begun {
             subscription: started.subscription,
             mode: negotiated.mode,
             downgrade: negotiated.warning,
             framing: self.signals.framing,
             heartbeat: heartbeat(&self.module),
-            seat,
+            stream_permit,
             replayed: started.replayed,
         }
     }

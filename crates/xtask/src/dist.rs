@@ -37,8 +37,8 @@ fn pack(binary: &Path) -> Result<()> {
         std::env::consts::OS,
         std::env::consts::ARCH
     );
-    let shelf = target(release::PROFILE)?.join("archive");
-    let folder = shelf.join(&name);
+    let archive_dir = target(release::PROFILE)?.join("archive");
+    let folder = archive_dir.join(&name);
     match fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}
@@ -58,11 +58,11 @@ fn pack(binary: &Path) -> Result<()> {
     }
     let archive = format!("{name}.tar.gz");
     run(Command::new("tar")
-        .current_dir(&shelf)
+        .current_dir(&archive_dir)
         .args(["-czf", &archive, &name]))?;
-    let sum = capture(Command::new("sha256sum").current_dir(&shelf).arg(&archive))?;
-    fs::write(shelf.join(format!("{archive}.sha256")), &sum)?;
-    report(&shelf.join(archive), &sum);
+    let sum = capture(Command::new("sha256sum").current_dir(&archive_dir).arg(&archive))?;
+    fs::write(archive_dir.join(format!("{archive}.sha256")), &sum)?;
+    report(&archive_dir.join(archive), &sum);
     Ok(())
 }
 

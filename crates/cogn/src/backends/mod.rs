@@ -76,21 +76,21 @@ pub(crate) fn fleet(names: &[BackendName], config: Option<&Path>, spill: &SpillS
 }
 
 /// The same for settings that are already loaded.
-pub(crate) fn fleet_of(shelf: &BackendCatalog, names: &[BackendName]) -> Result<Fleet> {
-    let settings = shelf.fleet_settings();
+pub(crate) fn fleet_of(catalog: &BackendCatalog, names: &[BackendName]) -> Result<Fleet> {
+    let settings = catalog.fleet_settings();
     if names.is_empty() {
-        let listed = shelf.all();
+        let listed = catalog.all();
         let usable = listed.iter().any(ConfiguredBackend::is_usable);
         if !usable {
             return Err(no_usable_backend(&listed));
         }
         let members = listed.into_iter().flat_map(ConfiguredBackend::into_members);
-        let host = shelf.settings().routing.host()?;
+        let host = catalog.settings().routing.host()?;
         return Ok(Fleet::new(members.collect(), host, settings));
     }
     let mut members = Vec::new();
     for (place, name) in (0..).zip(names) {
-        for mut member in named(shelf, name)? {
+        for mut member in named(catalog, name)? {
             member.candidate.priority = -place;
             // A back-end that is named explicitly is used even if its weight is 0.
             member.candidate.weight = member.candidate.weight.max(1);
@@ -104,14 +104,14 @@ pub(crate) fn fleet_of(shelf: &BackendCatalog, names: &[BackendName]) -> Result<
     Ok(Fleet::new(members, host, settings))
 }
 
-fn named(shelf: &BackendCatalog, name: &BackendName) -> Result<Vec<Member>> {
+fn named(catalog: &BackendCatalog, name: &BackendName) -> Result<Vec<Member>> {
     let wanted = match name {
         BackendName::Scripted(path) => {
             return Ok(vec![Member::with_all_features(scripted(&stem(path), path)?)]);
         }
         BackendName::Configured(wanted) => wanted,
     };
-    let listed = shelf.named(wanted)?;
+    let listed = catalog.named(wanted)?;
     match &listed.instances {
         Err(Unavailable { reason, hint }) => Err(hinted(
             format!("back-end `{wanted}` is unavailable (E4001): {reason}"),

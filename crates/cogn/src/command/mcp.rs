@@ -46,8 +46,8 @@ impl Mcp {
     pub(crate) fn run(self, search: &Search, output: &Output) -> Result<Exit> {
         let settings = Settings::of(&Sources::from_environment(self.config.as_deref())?.merge()?)?;
         log::start(settings.server.log, output.quiet);
-        let desk = media::for_server(&settings);
-        let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.store())?;
+        let pipeline = media::for_server(&settings);
+        let fleet = backends::fleet(&self.backend, self.config.as_deref(), pipeline.store())?;
         let fleet = Arc::new(fleet);
         let folders = wiring::load_all(search, output)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -64,7 +64,7 @@ impl Mcp {
             clock,
         };
         let runtime = wiring::server_runtime()?;
-        let served = runtime.block_on(self.serve_host(search, settings, (ports, folders, desk), janitor));
+        let served = runtime.block_on(self.serve_host(search, settings, (ports, folders, pipeline), janitor));
         // A blocking read of standard input cannot be interrupted, so the runtime does not wait for it.
         runtime.shutdown_background();
         served.context("the connection to the MCP host failed")?;
@@ -75,10 +75,10 @@ impl Mcp {
         self,
         search: &Search,
         settings: Settings,
-        (ports, folders, desk): (Ports, LoadedModules, MediaPipeline),
+        (ports, folders, pipeline): (Ports, LoadedModules, MediaPipeline),
         janitor: Janitor,
     ) -> io::Result<()> {
-        let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(desk);
+        let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(pipeline);
         // There is no listener; settings that depend on the listen address have no effect.
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let gateway = Gateway::new(engine, settings.gateway(nowhere));

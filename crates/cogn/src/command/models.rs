@@ -46,12 +46,12 @@ struct Pull {
 
 impl Models {
     pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
-        let shelf = ModelStore::from_environment()?;
+        let store = ModelStore::from_environment()?;
         match &self.action {
-            Action::List => list(&shelf, output),
-            Action::Pull(pull) => pull.run(&shelf, output),
+            Action::List => list(&store, output),
+            Action::Pull(pull) => pull.run(&store, output),
             Action::Rm { name } => {
-                let removed = shelf.remove(name)?;
+                let removed = store.remove(name)?;
                 match output.json {
                     true => output.json(&json!({"removed": removed.name, "path": removed.path}))?,
                     false => output.line(format!("removed {}", removed.path.display()))?,
@@ -63,14 +63,14 @@ impl Models {
 }
 
 impl Pull {
-    fn run(&self, shelf: &ModelStore, output: &Output) -> Result<Exit> {
+    fn run(&self, store: &ModelStore, output: &Output) -> Result<Exit> {
         let wanted = match (&self.model, default_entry(ModelKind::Generator)) {
             (Some(model), _) => PullSource::read(model),
             (None, Some(entry)) => PullSource::Name(String::from(entry.name)),
             (None, None) => return Err(hinted("there is no default model", "give a file or a URL")),
         };
         let pulled = pull(
-            shelf,
+            store,
             &wanted,
             self.name.as_deref(),
             self.sha256.as_deref(),
@@ -100,19 +100,19 @@ impl Pull {
     }
 }
 
-fn list(shelf: &ModelStore, output: &Output) -> Result<Exit> {
-    let here = shelf.all()?;
+fn list(store: &ModelStore, output: &Output) -> Result<Exit> {
+    let here = store.all()?;
     let others = here
         .iter()
         .filter(|installed| CATALOGUE.iter().all(|entry| entry.name != installed.name));
     if output.json {
-        let known = CATALOGUE.iter().map(|entry| entry_json(entry, shelf));
+        let known = CATALOGUE.iter().map(|entry| entry_json(entry, store));
         let rows: Vec<Value> = known.chain(others.map(installed_json)).collect();
         output.json(&rows)?;
         return Ok(Exit::Success);
     }
     for entry in CATALOGUE {
-        let installed = shelf.find(entry.name);
+        let installed = store.find(entry.name);
         let state = match &installed {
             Some(installed) => format!("installed at {}", installed.path.display()),
             None => String::from("not installed"),
@@ -146,8 +146,8 @@ fn list(shelf: &ModelStore, output: &Output) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-fn entry_json(entry: &CatalogueModel, shelf: &ModelStore) -> Value {
-    let installed = shelf.find(entry.name);
+fn entry_json(entry: &CatalogueModel, store: &ModelStore) -> Value {
+    let installed = store.find(entry.name);
     json!({
         "name": entry.name,
         "title": entry.title,

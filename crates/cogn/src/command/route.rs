@@ -87,10 +87,13 @@ impl Route {
             );
         }
         let sources = Sources::from_environment(self.asked.config.as_deref())?;
-        let shelf = BackendCatalog::new(Settings::of(&sources.merge()?)?, SpillStore::default())?;
-        let members = shelf.all().into_iter().flat_map(ConfiguredBackend::into_members);
-        let host = shelf.settings().routing.host()?;
-        Ok(Fleet::new(members.collect(), host, shelf.fleet_settings()))
+        let catalog = BackendCatalog::new(Settings::of(&sources.merge()?)?, SpillStore::default())?;
+        let members = catalog
+            .all()
+            .into_iter()
+            .flat_map(ConfiguredBackend::into_members);
+        let host = catalog.settings().routing.host()?;
+        Ok(Fleet::new(members.collect(), host, catalog.fleet_settings()))
     }
 
     fn request(&self, search: &Search) -> Result<Request> {

@@ -61,10 +61,10 @@ fn weights(model: Option<&str>, form: ModelKind) -> Result<(String, PathBuf), Mo
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         return Ok((stem.to_ascii_lowercase(), path));
     }
-    let shelf = ModelStore::from_environment().map_err(|error| other(format!("{error:#}")))?;
+    let store = ModelStore::from_environment().map_err(|error| other(format!("{error:#}")))?;
     let found = match model {
-        Some(model) => shelf.find(model),
-        None => shelf
+        Some(model) => store.find(model),
+        None => store
             .default_model(form)
             .map_err(|error| other(format!("{error:#}")))?,
     };

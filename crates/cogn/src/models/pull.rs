@@ -60,7 +60,7 @@ impl PullSource {
 }
 
 pub(crate) fn pull(
-    shelf: &ModelStore,
+    store: &ModelStore,
     wanted: &PullSource,
     name: Option<&str>,
     digest: Option<&str>,
@@ -83,11 +83,11 @@ pub(crate) fn pull(
         (None, Some(_)) => ModelKind::Encoder,
         (None, None) => ModelKind::Generator,
     };
-    let pulling = shelf.begin(&name, form)?;
+    let pulling = store.begin(&name, form)?;
     let digest = digest
         .map(str::to_ascii_lowercase)
         .or_else(|| entry.map(|entry| String::from(entry.sha256)));
-    if let Some(installed) = shelf.find(&name)
+    if let Some(installed) = store.find(&name)
         && let Some(note) = &installed.note
         && digest.as_ref().is_none_or(|digest| *digest == note.sha256)
         && !matches!(wanted, PullSource::File(_))
@@ -113,7 +113,7 @@ pub(crate) fn pull(
     progress.clear();
     let note = fetched?;
     pulling.finish(&note).inspect_err(|_| discard(&pulling))?;
-    let installed = shelf
+    let installed = store
         .find(&name)
         .context("the installed weights were not found")?;
     let already = false;

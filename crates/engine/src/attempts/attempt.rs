@@ -14,7 +14,7 @@ const BYTES_PER_TOKEN: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) number: u32,
-    pub(crate) lease: InFlightGuard,
+    pub(crate) guard: InFlightGuard,
     pub(crate) role: AttemptRole,
     pub(crate) reason: Option<String>,
     pub(crate) started_ms: u64,
@@ -37,14 +37,14 @@ pub(crate) struct Attempt {
 impl Attempt {
     pub(super) fn new(
         number: u32,
-        lease: InFlightGuard,
+        guard: InFlightGuard,
         role: AttemptRole,
         reason: Option<String>,
         now_ms: u64,
     ) -> Self {
         Self {
             number,
-            lease,
+            guard,
             role,
             reason,
             started_ms: now_ms,

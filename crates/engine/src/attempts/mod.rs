@@ -171,7 +171,7 @@ impl Attempts {
     pub(crate) fn advance(&mut self, again: Option<String>, deadline_ms: u64, now_ms: u64) -> NextAttempt {
         match self.dispatch.next(now_ms) {
             NextBackend::Use {
-                lease,
+                guard,
                 is_retry: returning,
             } => {
                 let role = match (&again, &self.last_error) {
@@ -181,8 +181,8 @@ impl Attempts {
                     (None, Some(_)) => AttemptRole::Failover,
                 };
                 let reason = again.or_else(|| self.last_error.as_ref().map(|loss| loss.message.clone()));
-                self.arm_hedge(lease.member(), now_ms);
-                NextAttempt::Start(self.call(lease, role, reason, now_ms))
+                self.arm_hedge(guard.member(), now_ms);
+                NextAttempt::Start(self.call(guard, role, reason, now_ms))
             }
             NextBackend::Wait { until_ms } if until_ms < deadline_ms => {
                 self.waiting_until = Some(until_ms);
@@ -207,13 +207,13 @@ impl Attempts {
 
     /// Calls the same instance again, if it accepts the call.
     pub(crate) fn retry_same(&mut self, member: usize, reason: &str, now_ms: u64) -> Option<AttemptStart> {
-        let lease = self.dispatch.reserve_same(member, now_ms)?;
-        Some(self.call(lease, AttemptRole::Reask, Some(String::from(reason)), now_ms))
+        let guard = self.dispatch.reserve_same(member, now_ms)?;
+        Some(self.call(guard, AttemptRole::Reask, Some(String::from(reason)), now_ms))
     }
 
     fn call(
         &mut self,
-        lease: InFlightGuard,
+        guard: InFlightGuard,
         role: AttemptRole,
         reason: Option<String>,
         now_ms: u64,
@@ -221,12 +221,12 @@ impl Attempts {
         self.started += 1;
         let call = AttemptStart {
             attempt: self.started,
-            member: lease.member(),
+            member: guard.member(),
         };
         // Nearly always one element, never many.
         self.open.reserve_exact(1);
         self.open
-            .push(Attempt::new(self.started, lease, role, reason, now_ms));
+            .push(Attempt::new(self.started, guard, role, reason, now_ms));
         call
     }
 
@@ -245,7 +245,7 @@ impl Attempts {
         }
         if has_output && attempt.first_token_ms.is_none() {
             attempt.first_token_ms = Some(now_ms);
-            attempt.lease.first_token(fleet_ms);
+            attempt.guard.first_token(fleet_ms);
         }
         has_output
     }
@@ -261,7 +261,7 @@ impl Attempts {
         attempt.buffered_bytes = bytes;
         if bytes > 0 && attempt.first_token_ms.is_none() {
             attempt.first_token_ms = Some(now_ms);
-            attempt.lease.first_token(fleet_ms);
+            attempt.guard.first_token(fleet_ms);
         }
     }
 
@@ -279,7 +279,7 @@ impl Attempts {
         let losers: Vec<u32> = others.filter(|other| *other != number).collect();
         for loser in &losers {
             if let Some(attempt) = self.close(*loser, AttemptOutcome::HedgeLost, None, now_ms) {
-                attempt.lease.hedge_lost(self.dispatch.fleet_ms(now_ms));
+                attempt.guard.hedge_lost(self.dispatch.fleet_ms(now_ms));
             }
         }
         losers
@@ -331,8 +331,8 @@ impl Attempts {
         if led {
             self.leader = None;
         }
-        let member = attempt.lease.member();
-        attempt.lease.fail(error, self.dispatch.fleet_ms(now_ms));
+        let member = attempt.guard.member();
+        attempt.guard.fail(error, self.dispatch.fleet_ms(now_ms));
         let goes_on = self.dispatch.fail(member, error, now_ms);
         self.last_error = Some(error.clone());
         if self.open.is_empty() {
@@ -348,8 +348,8 @@ impl Attempts {
     pub(crate) fn complete(&mut self, number: u32, now_ms: u64) -> Option<CompletedAttempt> {
         let attempt = self.close(number, AttemptOutcome::Succeeded, None, now_ms)?;
         self.leader = None;
-        let member = attempt.lease.member();
-        attempt.lease.succeed();
+        let member = attempt.guard.member();
+        attempt.guard.succeed();
         Some(CompletedAttempt {
             member,
             model: attempt.model,
@@ -381,11 +381,11 @@ impl Attempts {
         if self.leader.is_some() || self.open.is_empty() || self.open.len() >= k as usize {
             return None;
         }
-        let open: Vec<usize> = self.open.iter().map(|attempt| attempt.lease.member()).collect();
-        let lease = self.dispatch.hedge(&open, now_ms)?;
-        self.arm_hedge(lease.member(), now_ms);
+        let open: Vec<usize> = self.open.iter().map(|attempt| attempt.guard.member()).collect();
+        let guard = self.dispatch.hedge(&open, now_ms)?;
+        self.arm_hedge(guard.member(), now_ms);
         let reason = Some(String::from("no first token yet"));
-        Some(self.call(lease, AttemptRole::Hedge, reason, now_ms))
+        Some(self.call(guard, AttemptRole::Hedge, reason, now_ms))
     }
 
     /// Cancels all attempts and returns their numbers.
@@ -409,7 +409,7 @@ impl Attempts {
     ) -> Option<Attempt> {
         let at = self.open.iter().position(|attempt| attempt.number == number)?;
         let mut attempt = self.open.remove(at);
-        let candidate = &self.dispatch.fleet().candidates()[attempt.lease.member()];
+        let candidate = &self.dispatch.fleet().candidates()[attempt.guard.member()];
         let request = self.dispatch.request();
         attempt.apply_price(candidate.price, request.operation());
         let record = attempt.record(candidate, request, outcome, error, now_ms);

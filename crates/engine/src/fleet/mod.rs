@@ -156,9 +156,9 @@ impl Fleet {
             .mirrors
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
         counted.ok()?;
-        let lease = self.begin(member, now_ms);
-        match lease {
-            Some(lease) => Some(lease.into_mirror()),
+        let guard = self.begin(member, now_ms);
+        match guard {
+            Some(guard) => Some(guard.into_mirror()),
             None => {
                 self.end_mirror();
                 None

@@ -51,7 +51,7 @@ struct FailedInstance {
 #[derive(Debug)]
 pub enum NextBackend {
     /// Call this instance. `is_retry` if it has failed in this run before.
-    Use { lease: InFlightGuard, is_retry: bool },
+    Use { guard: InFlightGuard, is_retry: bool },
     /// Call `next` again at this time.
     Wait { until_ms: u64 },
     /// No back-end is left, for this reason.
@@ -132,7 +132,7 @@ impl BackendSelector {
         };
         let error = match order {
             Ok(order) if self.calls < calls_max => match self.begin_any(&order, now_ms) {
-                Some(lease) => return self.open(lease, false),
+                Some(guard) => return self.open(guard, false),
                 None => Error::new(
                     ErrorKind::RateLimited,
                     Phase::BeforeSend,
@@ -165,12 +165,12 @@ impl BackendSelector {
         if !self.fleet.hedges().try_withdraw() {
             return None;
         }
-        let lease = self.begin_any(&plan.order, now_ms);
-        match &lease {
+        let guard = self.begin_any(&plan.order, now_ms);
+        match &guard {
             Some(_) => self.calls += 1,
             None => self.fleet.hedges().refund(),
         }
-        lease
+        guard
     }
 
     /// How long to wait for a first token before a hedge: the configured time, or the instance's own latency
@@ -251,18 +251,18 @@ impl BackendSelector {
 
     /// This instance, if it accepts a call now.
     pub fn reserve_same(&mut self, member: usize, now_ms: u64) -> Option<InFlightGuard> {
-        let lease = self.fleet.begin(member, self.fleet_ms(now_ms))?;
+        let guard = self.fleet.begin(member, self.fleet_ms(now_ms))?;
         self.calls += 1;
-        Some(lease)
+        Some(guard)
     }
 
-    fn open(&mut self, lease: InFlightGuard, returning: bool) -> NextBackend {
+    fn open(&mut self, guard: InFlightGuard, returning: bool) -> NextBackend {
         if self.calls == 0 {
             self.fleet.earn();
         }
         self.calls += 1;
         NextBackend::Use {
-            lease,
+            guard,
             is_retry: returning,
         }
     }
@@ -290,12 +290,12 @@ impl BackendSelector {
         if !self.fleet.retries().try_withdraw() {
             return None;
         }
-        let Some(lease) = self.fleet.begin(member, now_in_fleet_ms) else {
+        let Some(guard) = self.fleet.begin(member, now_in_fleet_ms) else {
             self.fleet.retries().refund();
             return None;
         };
         self.retries += 1;
-        Some(self.open(lease, true))
+        Some(self.open(guard, true))
     }
 
     fn begin_any(&self, order: &[usize], now_ms: u64) -> Option<InFlightGuard> {

@@ -162,11 +162,11 @@ impl MediaPipeline {
         bounds: ::media::Bounds,
         mut out: W,
     ) -> Result<(Prepared, W), MediaError> {
-        let seat = self.inspect_permits.clone().acquire_owned().await;
+        let permit = self.inspect_permits.clone().acquire_owned().await;
         let work = tokio::task::spawn_blocking(move || {
             let prepared = ::media::prepare(&mut *source, &declared, &bounds, &mut out);
             // The permit is released when the work is done, even after a timeout.
-            drop(seat);
+            drop(permit);
             prepared.map(|prepared| (prepared, out))
         });
         let timeout = Duration::from_millis(limits::MEDIA_INSPECTION_MS);

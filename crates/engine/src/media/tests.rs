@@ -47,10 +47,14 @@ fn inline(bytes: &[u8]) -> Value {
     json!({"type": "base64", "media_type": "image/png", "data": Base64::from_bytes(bytes).as_str()})
 }
 
-async fn prepare(desk: &MediaPipeline, module: &Module, items: &[Value]) -> Result<PreparedMedia, String> {
+async fn prepare(
+    pipeline: &MediaPipeline,
+    module: &Module,
+    items: &[Value],
+) -> Result<PreparedMedia, String> {
     let mut input = Map::new();
     input.insert(String::from("images"), Value::from(items));
-    match desk.prepare(module, &input, |_, _| {}).await {
+    match pipeline.prepare(module, &input, |_, _| {}).await {
         Ok(ready) => Ok(ready.unwrap()),
         Err(body) => {
             assert_eq!(
@@ -98,7 +102,7 @@ async fn every_origin_becomes_a_request_part() {
         ..MediaSettings::default()
     };
     let web = Arc::new(Web::default());
-    let desk = MediaPipeline::new(settings, Some(web.clone()));
+    let pipeline = MediaPipeline::new(settings, Some(web.clone()));
     let data_url = format!(
         "data:image/png;base64,{}",
         Base64::from_bytes(&png(20, 30)).as_str()
@@ -109,7 +113,7 @@ async fn every_origin_becomes_a_request_part() {
         json!({"type": "url", "url": "https://example.com/a.png?token=secret"}),
         json!({"type": "url", "url": data_url}),
     ];
-    let ready = prepare(&desk, &module("decision", ""), &items).await.unwrap();
+    let ready = prepare(&pipeline, &module("decision", ""), &items).await.unwrap();
     assert_eq!(web.0.load(Ordering::SeqCst), 1);
     assert_eq!(ready.media.len(), 4);
     for media in &ready.media {
@@ -140,7 +144,7 @@ async fn every_origin_becomes_a_request_part() {
 async fn refusals_have_error_codes() {
     let module = module("exec", "");
     let web = Arc::new(Web::default());
-    let desk = MediaPipeline::new(MediaSettings::default(), Some(web.clone()));
+    let pipeline = MediaPipeline::new(MediaSettings::default(), Some(web.clone()));
     let declared = |mime: &str| json!({"type": "base64", "media_type": mime, "data": "AAAA"});
     for (item, code) in [
         (declared("image/tiff"), "E1010 "),
@@ -173,7 +177,7 @@ async fn refusals_have_error_codes() {
         (json!({"type": "upload_ref", "upload_id": "upl_1"}), "E1019 "),
     ] {
         assert_eq!(
-            prepare(&desk, &module, std::slice::from_ref(&item))
+            prepare(&pipeline, &module, std::slice::from_ref(&item))
                 .await
                 .unwrap_err(),
             code,
@@ -183,7 +187,7 @@ async fn refusals_have_error_codes() {
     // An unsupported type is not fetched.
     let before = web.0.load(Ordering::SeqCst);
     let tiff = json!({"type": "url", "url": "https://example.com/a.png", "media_type": "image/tiff"});
-    assert_eq!(prepare(&desk, &module, &[tiff]).await.unwrap_err(), "E1010 ");
+    assert_eq!(prepare(&pipeline, &module, &[tiff]).await.unwrap_err(), "E1010 ");
     assert_eq!(web.0.load(Ordering::SeqCst), before);
 }
 
@@ -195,11 +199,11 @@ async fn urls_are_refused_when_fetching_is_disabled() {
         ..MediaSettings::default()
     };
     let url = json!({"type": "url", "url": "https://example.com/a.png"});
-    for desk in [
+    for pipeline in [
         MediaPipeline::new(off, Some(web.clone())),
         MediaPipeline::default(),
     ] {
-        let code = prepare(&desk, &module("decision", ""), std::slice::from_ref(&url))
+        let code = prepare(&pipeline, &module("decision", ""), std::slice::from_ref(&url))
             .await
             .unwrap_err();
         assert_eq!(code, "E1012 fetch_disabled");
@@ -220,7 +224,7 @@ async fn files_are_read_from_allowed_folders_only() {
         .status()
         .unwrap();
     let module = module("decision", "");
-    let desk = |files: Vec<std::path::PathBuf>| {
+    let pipeline = |files: Vec<std::path::PathBuf>| {
         let settings = MediaSettings {
             roots: vec![root.clone()],
             files,
@@ -229,7 +233,7 @@ async fn files_are_read_from_allowed_folders_only() {
         MediaPipeline::new(settings, None)
     };
     let item = |path: &Path| json!({"type": "file", "path": path});
-    let strict = desk(Vec::new());
+    let strict = pipeline(Vec::new());
     for path in [
         "link.png",
         "../outside.png",
@@ -259,7 +263,7 @@ async fn files_are_read_from_allowed_folders_only() {
     );
     assert!(prepare(&strict, &module, &[item(&outside)]).await.is_err());
     assert!(
-        prepare(&desk(vec![outside.clone()]), &module, &[item(&outside)])
+        prepare(&pipeline(vec![outside.clone()]), &module, &[item(&outside)])
             .await
             .is_ok()
     );
@@ -271,23 +275,23 @@ async fn counts_and_sizes_follow_the_manifest() {
         "decision",
         "  constraints:\n    max_images: 2\n    max_image_size_mb: 0.001\n",
     );
-    let desk = MediaPipeline::default();
+    let pipeline = MediaPipeline::default();
     let small = inline(&png(12, 12));
-    assert!(prepare(&desk, &module, &vec![small.clone(); 2]).await.is_ok());
+    assert!(prepare(&pipeline, &module, &vec![small.clone(); 2]).await.is_ok());
     assert_eq!(
-        prepare(&desk, &module, &vec![small.clone(); 3])
+        prepare(&pipeline, &module, &vec![small.clone(); 3])
             .await
             .unwrap_err(),
         "E1011 "
     );
     assert_eq!(
-        prepare(&desk, &module, &vec![small; 40]).await.unwrap_err(),
+        prepare(&pipeline, &module, &vec![small; 40]).await.unwrap_err(),
         "E1011 "
     );
     let mut large = png(12, 12);
     large.extend([0; 2_000]);
     assert_eq!(
-        prepare(&desk, &module, &[inline(&large)]).await.unwrap_err(),
+        prepare(&pipeline, &module, &[inline(&large)]).await.unwrap_err(),
         "E1011 "
     );
 }
@@ -295,15 +299,17 @@ async fn counts_and_sizes_follow_the_manifest() {
 #[tokio::test]
 async fn large_image_is_scaled_down_except_for_exec_modules() {
     let item = inline(&png(9_000, 20));
-    let desk = MediaPipeline::default();
-    let ready = prepare(&desk, &module("decision", ""), std::slice::from_ref(&item))
+    let pipeline = MediaPipeline::default();
+    let ready = prepare(&pipeline, &module("decision", ""), std::slice::from_ref(&item))
         .await
         .unwrap();
     assert_eq!(ready.media[0].facts.width, Some(8_192));
     assert_eq!(ready.warnings[0].to_value()["code"], "W1015");
     assert_eq!(ready.processed[0]["adaptations"][0]["action"], "downscaled");
     assert_eq!(
-        prepare(&desk, &module("exec", ""), &[item]).await.unwrap_err(),
+        prepare(&pipeline, &module("exec", ""), &[item])
+            .await
+            .unwrap_err(),
         "E1015 "
     );
 }
@@ -341,15 +347,15 @@ async fn large_media_is_in_an_anonymous_file_until_dropped() {
     assert!(large.len() > 64 * 1024);
     fs::write(folder.path().join("large.png"), &large).unwrap();
     let web = Arc::new(Web::default());
-    let desk = MediaPipeline::new(in_folder(folder.path(), u64::MAX), Some(web.clone()));
+    let pipeline = MediaPipeline::new(in_folder(folder.path(), u64::MAX), Some(web.clone()));
     let items = [
         inline(&large),
         inline(&png(20, 30)),
         json!({"type": "file", "path": "large.png"}),
         json!({"type": "url", "url": "https://example.com/large.png"}),
     ];
-    let ready = prepare(&desk, &module("decision", ""), &items).await.unwrap();
-    assert_eq!(desk.store().used_bytes(), 3 * large.len() as u64);
+    let ready = prepare(&pipeline, &module("decision", ""), &items).await.unwrap();
+    assert_eq!(pipeline.store().used_bytes(), 3 * large.len() as u64);
     assert_eq!(fs::read_dir(&spool).unwrap().count(), 0, "no file has a name");
     let copy = ready.clone();
     drop(ready);
@@ -364,7 +370,7 @@ async fn large_media_is_in_an_anonymous_file_until_dropped() {
         }
     }
     drop(copy);
-    assert_eq!(desk.store().used_bytes(), 0);
+    assert_eq!(pipeline.store().used_bytes(), 0);
     assert_eq!(web.0.load(Ordering::SeqCst), 1);
 }
 
@@ -373,26 +379,26 @@ async fn full_store_refuses_until_a_run_ends() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("spool")).unwrap();
     let large = noise();
-    let desk = MediaPipeline::new(in_folder(folder.path(), 3 * large.len() as u64 / 2), None);
+    let pipeline = MediaPipeline::new(in_folder(folder.path(), 3 * large.len() as u64 / 2), None);
     let module = module("decision", "");
-    let first = prepare(&desk, &module, &[inline(&large)]).await.unwrap();
-    let refused = prepare(&desk, &module, &[inline(&large)]).await.unwrap_err();
+    let first = prepare(&pipeline, &module, &[inline(&large)]).await.unwrap();
+    let refused = prepare(&pipeline, &module, &[inline(&large)]).await.unwrap_err();
     assert_eq!(refused, "E4000 media_store_full");
     // Small media needs no space in the store.
-    assert!(prepare(&desk, &module, &[inline(&png(20, 30))]).await.is_ok());
+    assert!(prepare(&pipeline, &module, &[inline(&png(20, 30))]).await.is_ok());
     drop(first);
-    assert_eq!(desk.store().used_bytes(), 0, "the refused run left nothing");
-    assert!(prepare(&desk, &module, &[inline(&large)]).await.is_ok());
+    assert_eq!(pipeline.store().used_bytes(), 0, "the refused run left nothing");
+    assert!(prepare(&pipeline, &module, &[inline(&large)]).await.is_ok());
 }
 
 #[tokio::test]
 async fn invalid_base64_of_any_size_is_refused() {
-    let desk = MediaPipeline::default();
+    let pipeline = MediaPipeline::default();
     let mut text = Base64::from_bytes(&noise()).into_string();
     text.insert(70_000, '=');
     // The form of the URL is valid, its data is not.
     let item = json!({"type": "url", "url": format!("data:image/png;base64,{text}")});
-    let refused = prepare(&desk, &module("decision", ""), &[item])
+    let refused = prepare(&pipeline, &module("decision", ""), &[item])
         .await
         .unwrap_err();
     assert_eq!(refused, "E1013 not base64");

@@ -199,15 +199,15 @@ impl RelayDriver {
                     let line = self.open(member, request, verbatim);
                     self.work.calls.extend(line.map(|line| (attempt, line)));
                 }
-                Output::Mirror { lease, request } => {
+                Output::Mirror { guard, request } => {
                     if let (Some(upstream), Operation::ChatCompletions) =
-                        (self.fleet.upstream(lease.member()), request.operation())
+                        (self.fleet.upstream(guard.member()), request.operation())
                     {
-                        let candidate = &self.fleet.candidates()[lease.member()];
+                        let candidate = &self.fleet.candidates()[guard.member()];
                         let prompted = tool_emulation::emulate(&request, candidate, self.run, false);
                         let prompted = prompted.ok().flatten().map(|prompted| prompted.request);
                         let events = upstream.stream(prompted.unwrap_or(request));
-                        self.shadows.begin(self.run, lease, self.fleet.clone(), events);
+                        self.shadows.begin(self.run, guard, self.fleet.clone(), events);
                     }
                 }
                 Output::CancelAttempt { attempt } => self.work.calls.retain(|(number, _)| *number != attempt),

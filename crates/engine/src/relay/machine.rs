@@ -61,7 +61,7 @@ pub enum Output {
     },
     /// Send a mirror copy; its result is not awaited.
     Mirror {
-        lease: InFlightGuard,
+        guard: InFlightGuard,
         request: Arc<Request>,
     },
     /// Drop the stream of the attempt.
@@ -195,9 +195,9 @@ impl RelayMachine {
     }
 
     fn start(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        if let Some(lease) = self.calls.start(now_ms) {
+        if let Some(guard) = self.calls.start(now_ms) {
             let request = self.calls.request().clone();
-            out.push(Output::Mirror { lease, request });
+            out.push(Output::Mirror { guard, request });
         }
         self.advance(now_ms, out);
     }
@@ -304,7 +304,7 @@ impl RelayMachine {
         for attempt in self.calls.promote(number, now_ms) {
             self.discard(attempt, out);
         }
-        self.leader_member = self.calls.attempt(number).map(|attempt| attempt.lease.member());
+        self.leader_member = self.calls.attempt(number).map(|attempt| attempt.guard.member());
         if self.streams {
             self.flush_buffer(number, out);
         }

@@ -23,13 +23,13 @@ pub(crate) struct MirrorTasks {
 }
 
 impl MirrorTasks {
-    pub(crate) fn begin(&self, run: RunId, lease: InFlightGuard, fleet: Arc<Fleet>, events: EventStream) {
+    pub(crate) fn begin(&self, run: RunId, guard: InFlightGuard, fleet: Arc<Fleet>, events: EventStream) {
         let limit = Duration::from_millis(fleet.settings().timeouts.total_ms);
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                _ = tokio::time::timeout(limit, run_mirror(run, lease, fleet, events)) => {}
+                _ = tokio::time::timeout(limit, run_mirror(run, guard, fleet, events)) => {}
             }
         });
     }
@@ -43,17 +43,17 @@ impl MirrorTasks {
 }
 
 /// Reads the answer to a copy to its end; only latency, size and usage are logged.
-async fn run_mirror(run: RunId, mut lease: InFlightGuard, fleet: Arc<Fleet>, mut events: EventStream) {
+async fn run_mirror(run: RunId, mut guard: InFlightGuard, fleet: Arc<Fleet>, mut events: EventStream) {
     let began = Instant::now();
     let mut bytes = 0;
     let mut usage = None;
     let elapsed_ms = || u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let began_ms = lease.began_ms();
+    let began_ms = guard.began_ms();
     let mut failure = None;
     while let Some(event) = events.next().await {
         match event {
             Event::BlockDelta { delta, .. } => {
-                lease.first_token(began_ms + elapsed_ms());
+                guard.first_token(began_ms + elapsed_ms());
                 bytes += match delta {
                     Delta::Text { text } => text.len(),
                     _ => 0,
@@ -70,16 +70,16 @@ async fn run_mirror(run: RunId, mut lease: InFlightGuard, fleet: Arc<Fleet>, mut
             _ => {}
         }
     }
-    let backend = fleet.candidates()[lease.member()].name.clone();
+    let backend = fleet.candidates()[guard.member()].name.clone();
     let latency_ms = elapsed_ms();
     match failure {
         Some(error) => {
             info!(%run, backend, latency_ms, kind = ?error.kind, "mirrored request failed");
-            lease.fail(&error, began_ms + latency_ms);
+            guard.fail(&error, began_ms + latency_ms);
         }
         None => {
             info!(%run, backend, latency_ms, bytes, ?usage, "mirrored request completed");
-            lease.succeed();
+            guard.succeed();
         }
     }
 }

@@ -54,11 +54,11 @@ pub(crate) struct Opening<'a> {
 
 impl Opening<'_> {
     /// Prepares the media of a run; `None` if the server stops meanwhile.
-    pub(crate) async fn prepare(&mut self, desk: &MediaPipeline) -> Option<(Preface, PreparedMedia)> {
+    pub(crate) async fn prepare(&mut self, pipeline: &MediaPipeline) -> Option<(Preface, PreparedMedia)> {
         let began = Instant::now();
         self.open("inspecting media").await;
         let mut preface = self.preface();
-        let watched = self.watch(desk).await?;
+        let watched = self.watch(pipeline).await?;
         preface.took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match watched {
             Ok(ready) => {
@@ -123,10 +123,10 @@ impl Opening<'_> {
     }
 
     /// Waits for the media and reports progress, until the run is cancelled, times out or the server stops.
-    async fn watch(&mut self, desk: &MediaPipeline) -> Option<Result<PreparedMedia, Box<ErrorBody>>> {
+    async fn watch(&mut self, pipeline: &MediaPipeline) -> Option<Result<PreparedMedia, Box<ErrorBody>>> {
         let (sender, mut receiver) = mpsc::channel(limits::MEDIA_ITEMS_MAX + 1);
         let spec = self.spec;
-        let work = desk.prepare(&spec.module, &spec.command.input, move |done, total| {
+        let work = pipeline.prepare(&spec.module, &spec.command.input, move |done, total| {
             // Progress is dropped if the queue is full.
             sender.try_send((done, total)).ok();
         });

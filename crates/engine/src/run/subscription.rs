@@ -48,7 +48,7 @@ pub struct Subscription {
     journal: Arc<dyn Journal>,
     tenant: Tenant,
     run: RunId,
-    seat: Option<ReaderGuard>,
+    reader: Option<ReaderGuard>,
     /// The offset of the last event that was delivered.
     cursor: u64,
     /// Delivered before any event of the journal.
@@ -61,7 +61,7 @@ pub struct Subscription {
 impl Subscription {
     pub(crate) async fn open(source: RunSource, from: ReadFrom) -> Result<Self, Error> {
         let mut subscription = Self {
-            seat: source.live.map(|live| live.add_reader()),
+            reader: source.live.map(|live| live.add_reader()),
             journal: source.journal,
             tenant: source.tenant,
             run: source.run,
@@ -122,7 +122,7 @@ impl Subscription {
     }
 
     async fn ready(&self) -> Result<Option<Vec<JournalEntry>>, Error> {
-        while let Some(live) = self.seat.as_ref().map(ReaderGuard::live) {
+        while let Some(live) = self.reader.as_ref().map(ReaderGuard::live) {
             let (news, open) = (live.changed(), live.is_open());
             match live.events_after(self.cursor) {
                 None => break,
@@ -146,7 +146,7 @@ impl Subscription {
         let row = self.journal.find(&self.tenant, self.run).await?;
         match row.map(|row| row.state) {
             None => Err(Error::UnknownRun(self.run)),
-            Some(RunState::Running) if self.seat.is_none() => Err(Error::NotOwned(self.run)),
+            Some(RunState::Running) if self.reader.is_none() => Err(Error::NotOwned(self.run)),
             Some(RunState::Running) => Err(Error::MissingTerminalEvent(self.run)),
             Some(RunState::Done | RunState::Failed) => Ok(None),
         }

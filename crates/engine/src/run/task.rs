@@ -144,9 +144,9 @@ impl RunTask {
                     .streams
                     .extend(self.call(member, request).map(|events| (attempt, events))),
                 Output::StartComposition => work.preparation = self.preparation.take(),
-                Output::Mirror { lease, request } => {
-                    if let Some(events) = self.call(lease.member(), request) {
-                        self.shadows.begin(self.run, lease, self.fleet.clone(), events);
+                Output::Mirror { guard, request } => {
+                    if let Some(events) = self.call(guard.member(), request) {
+                        self.shadows.begin(self.run, guard, self.fleet.clone(), events);
                     }
                 }
                 Output::CancelAttempt { attempt } => work.streams.retain(|(number, _)| *number != attempt),

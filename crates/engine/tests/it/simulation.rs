@@ -259,7 +259,7 @@ impl<F: FnMut(usize, u64) -> Fate> World<F> {
                 }
                 Output::CancelAttempt { attempt } => drop(running.fates.remove(&attempt)),
                 Output::StartComposition => {}
-                Output::Mirror { lease, .. } => self.mirrored.push(lease.member()),
+                Output::Mirror { guard, .. } => self.mirrored.push(guard.member()),
                 Output::Emit(_) => {}
                 Output::Finish { code, .. } => end = Some(code),
             }

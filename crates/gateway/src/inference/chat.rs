@@ -35,18 +35,22 @@ pub(super) async fn chat(
         return place.resume(dialect, gateway, &client).await;
     }
     let bytes = read_bytes(body, gateway.settings().body_read).await?;
-    let mut letter = VendorRequest::parse(dialect, bytes, headers)?;
-    let model = String::from(letter.model()?);
+    let mut vendor_request = VendorRequest::parse(dialect, bytes, headers)?;
+    let model = String::from(vendor_request.model()?);
     let target = resolve(gateway, &client.caller, &model)?;
-    let (streams, shows_usage, wish) = (letter.streams(), letter.includes_usage(), letter.extensions);
+    let (streams, shows_usage, extensions) = (
+        vendor_request.streams(),
+        vendor_request.includes_usage(),
+        vendor_request.extensions,
+    );
     let echo = match dialect {
-        Dialect::OpenaiResponses => echo(&letter),
+        Dialect::OpenaiResponses => echo(&vendor_request),
         _ => Map::new(),
     };
-    let several = several(&letter, &target)?;
-    let warnings = std::mem::take(&mut letter.warnings);
+    let several = several(&vendor_request, &target)?;
+    let warnings = std::mem::take(&mut vendor_request.warnings);
     let created = gateway.engine().clock().now_ms() / 1_000;
-    let manner = move |run| ResponseMeta {
+    let meta = move |run| ResponseMeta {
         dialect,
         run,
         model,
@@ -58,54 +62,57 @@ pub(super) async fn chat(
     };
     match target {
         Target::Module(module) => {
-            let (_, chat) = letter.into_parts()?;
+            let (_, chat) = vendor_request.into_parts()?;
             let call = ModuleChat {
                 client,
                 module,
                 chat,
                 streams,
             };
-            call.answer(gateway, headers, manner).await
+            call.answer(gateway, headers, meta).await
         }
         Target::Model { name, backend } => {
-            letter.rename(&name);
-            let (bytes, chat) = letter.into_parts()?;
+            vendor_request.rename(&name);
+            let (bytes, chat) = vendor_request.into_parts()?;
             let question = ChatCall {
                 client,
                 dialect,
                 chat,
                 verbatim: RawRequest::new(dialect, bytes, headers_of(dialect, headers)),
                 backend,
-                wish,
+                extensions,
                 streams,
                 resumable: IdempotencyHeaders::from_headers(headers)?.resumable(),
                 trace: trace::of(headers),
             };
-            question.answer(gateway, manner).await
+            question.answer(gateway, meta).await
         }
     }
 }
 
 /// The number of requested choices, if more than one. Back-ends of the same dialect may return them; the
 /// request is refused where only one choice is possible.
-fn several(letter: &VendorRequest, target: &Target) -> Result<Option<u64>, VendorError> {
-    let requested = letter.field("n").and_then(Value::as_u64).filter(|n| *n > 1);
-    let Some(n) = requested.filter(|_| letter.dialect == Dialect::OpenaiChat) else {
+fn several(vendor_request: &VendorRequest, target: &Target) -> Result<Option<u64>, VendorError> {
+    let requested = vendor_request
+        .field("n")
+        .and_then(Value::as_u64)
+        .filter(|n| *n > 1);
+    let Some(n) = requested.filter(|_| vendor_request.dialect == Dialect::OpenaiChat) else {
         return Ok(None);
     };
     match target {
         Target::Module(_) => Err(VendorError::invalid(format!(
             "`n` is {n}: a module returns one answer"
         ))),
-        Target::Model { .. } if letter.extensions.validate != ValidateMode::Off => Err(VendorError::invalid(
-            format!("`n` is {n}: schema validation supports one answer"),
-        )),
+        Target::Model { .. } if vendor_request.extensions.validate != ValidateMode::Off => Err(
+            VendorError::invalid(format!("`n` is {n}: schema validation supports one answer")),
+        ),
         Target::Model { .. } => Ok(Some(n)),
     }
 }
 
 /// Request fields that OpenAI responses repeat, with their defaults.
-fn echo(letter: &VendorRequest) -> Map {
+fn echo(vendor_request: &VendorRequest) -> Map {
     let usual = [
         ("instructions", Value::Null),
         ("max_output_tokens", Value::Null),
@@ -119,7 +126,10 @@ fn echo(letter: &VendorRequest) -> Map {
         ("top_p", Value::Null),
     ];
     let repeated = |(key, usual): (&str, Value)| {
-        let value = letter.field(key).filter(|value| !value.is_null()).cloned();
+        let value = vendor_request
+            .field(key)
+            .filter(|value| !value.is_null())
+            .cloned();
         (String::from(key), value.unwrap_or(usual))
     };
     usual.into_iter().map(repeated).collect()

@@ -36,7 +36,7 @@ pub(super) struct ChatCall {
     pub(super) verbatim: Option<RawRequest>,
     /// The only back-end that may be called.
     pub(super) backend: Option<String>,
-    pub(super) wish: RequestExtensions,
+    pub(super) extensions: RequestExtensions,
     pub(super) streams: bool,
     /// The stream can be resumed.
     pub(super) resumable: bool,
@@ -64,9 +64,9 @@ impl ChatCall {
     pub(super) async fn answer(
         mut self,
         gateway: &Gateway,
-        manner: impl FnOnce(RunId) -> ResponseMeta + Send,
+        meta: impl FnOnce(RunId) -> ResponseMeta + Send,
     ) -> Result<Response, VendorError> {
-        let check = match self.wish.validate {
+        let check = match self.extensions.validate {
             ValidateMode::Off => None,
             ValidateMode::Check | ValidateMode::Repair => {
                 SchemaCheck::of(&self.chat, &gateway.schema_threads).await?
@@ -75,18 +75,18 @@ impl ChatCall {
         let permit = self.streams.then(|| gateway.stream_permit(&self.client));
         let mut permit = permit.transpose()?;
         if let Some(check) = check {
-            return self.answer_checked(gateway, &check, manner).await;
+            return self.answer_checked(gateway, &check, meta).await;
         }
         if let (true, Some(permit)) = (self.resumable, permit.take()) {
-            return self.answer_resumable(gateway, permit, manner).await;
+            return self.answer_resumable(gateway, permit, meta).await;
         }
         let chat = std::mem::take(&mut self.chat);
         let verbatim = self.verbatim.take();
         let relayed = self.relay(gateway, chat, verbatim).await?;
-        let (run, manner) = (relayed.run, manner(relayed.run));
+        let (run, meta) = (relayed.run, meta(relayed.run));
         let response = match self.streams {
-            true => stream::response(relayed, manner, OpenStream::new(gateway, permit)),
-            false => unary::response(relayed, manner).await?,
+            true => stream::response(relayed, meta, OpenStream::new(gateway, permit)),
+            false => unary::response(relayed, meta).await?,
         };
         Ok(trace::write_run_header(response, self.trace, run))
     }
@@ -100,7 +100,7 @@ impl ChatCall {
     ) -> Result<(RelayRequest, Admission), VendorError> {
         let mut request = Request::chat("", chat);
         request.routing.backend.clone_from(&self.backend);
-        request.degradation = self.wish.degradation;
+        request.degradation = self.extensions.degradation;
         let call = RelayRequest {
             request: Arc::new(request),
             verbatim: verbatim.map(Arc::new),
@@ -128,13 +128,13 @@ impl ChatCall {
         mut self,
         gateway: &Gateway,
         permit: StreamPermit,
-        manner: impl FnOnce(RunId) -> ResponseMeta + Send,
+        meta: impl FnOnce(RunId) -> ResponseMeta + Send,
     ) -> Result<Response, VendorError> {
         // The response format, including the id, is encoded before the run starts; so the run id is created
         // here.
         let clock = gateway.engine().clock();
         let id = RunId::from_parts(clock.now_ms(), clock.random());
-        let frames = Frames(ResponseEncoder::new(manner(id)));
+        let frames = Frames(ResponseEncoder::new(meta(id)));
         let chat = std::mem::take(&mut self.chat);
         let (mut call, admission) = self.prepare(gateway, chat, None).await?;
         call.run = Some(id);
@@ -159,7 +159,7 @@ impl ChatCall {
         self,
         gateway: &Gateway,
         check: &SchemaCheck,
-        manner: impl FnOnce(RunId) -> ResponseMeta + Send,
+        meta: impl FnOnce(RunId) -> ResponseMeta + Send,
     ) -> Result<Response, VendorError> {
         let mut chat = self.chat.clone();
         let mut repairs: Vec<&str> = Vec::new();
@@ -172,16 +172,16 @@ impl ChatCall {
                 response.usage = sum_usage(usage, response.usage.take());
             }
             let misfits = match check.judge(&response).await {
-                Verdict::Fits => break self.respond_checked(response, &receipt, &repairs, manner),
-                Verdict::FitsAs(text) if self.wish.validate == ValidateMode::Repair => {
+                Verdict::Fits => break self.respond_checked(response, &receipt, &repairs, meta),
+                Verdict::FitsAs(text) if self.extensions.validate == ValidateMode::Repair => {
                     replace_text(&mut response, text);
                     repairs.push("json_extracted");
-                    break self.respond_checked(response, &receipt, &repairs, manner);
+                    break self.respond_checked(response, &receipt, &repairs, meta);
                 }
                 Verdict::FitsAs(_) => vec![String::from("there is text around the JSON")],
                 Verdict::Misfit(misfits) => misfits,
             };
-            if self.wish.validate == ValidateMode::Check || repairs.len() >= limits::REPAIRS_MAX {
+            if self.extensions.validate == ValidateMode::Check || repairs.len() >= limits::REPAIRS_MAX {
                 let message = format!("the answer does not match the schema: {}", misfits.join("; "));
                 return Err(VendorError::new(422, "E3001", message).with_metadata(receipt));
             }
@@ -196,19 +196,19 @@ impl ChatCall {
         mut answer: ChatResponse,
         receipt: &CallMetadata,
         repairs: &[&str],
-        manner: impl FnOnce(RunId) -> ResponseMeta + Send,
+        meta: impl FnOnce(RunId) -> ResponseMeta + Send,
     ) -> Result<Response, VendorError> {
-        let mut manner = manner(receipt.run);
+        let mut meta = meta(receipt.run);
         let beside: Value = json!({"validated": true, "repairs": repairs});
         answer.ext.set(self.dialect, "cogn", beside);
         let mut response = match self.streams {
             false => {
-                manner.complete(&mut answer);
+                meta.complete(&mut answer);
                 unary::write(self.dialect, &answer)?
             }
             true => {
                 let mut bytes = Vec::new();
-                let mut voice = ResponseEncoder::new(manner);
+                let mut voice = ResponseEncoder::new(meta);
                 unfold(&answer)
                     .into_iter()
                     .for_each(|event| voice.encode(event, &mut bytes));

@@ -28,15 +28,15 @@ pub(super) async fn count(
     let client = ClientStreams::of(extensions)?;
     client.caller.require(Scope::Execute)?;
     let bytes = read_bytes(body, gateway.settings().body_read).await?;
-    let mut letter = VendorRequest::parse(Dialect::Anthropic, bytes, headers)?;
-    let backend = match resolve(gateway, &client.caller, letter.model()?)? {
+    let mut vendor_request = VendorRequest::parse(Dialect::Anthropic, bytes, headers)?;
+    let backend = match resolve(gateway, &client.caller, vendor_request.model()?)? {
         Target::Model { name, backend } => {
-            letter.rename(&name);
+            vendor_request.rename(&name);
             backend
         }
         Target::Module(_) => None,
     };
-    let (_, chat) = letter.into_parts()?;
+    let (_, chat) = vendor_request.into_parts()?;
     let mut request = Request::chat("", chat);
     request.routing.backend = backend;
     // Counting may call a back-end, so it occupies a slot of its caller like any other call.

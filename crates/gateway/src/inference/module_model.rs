@@ -48,7 +48,7 @@ impl ModuleChat {
         let input = input_of(&self.module, &self.chat)?;
         // A run that streams acquires its own permit.
         let needs_permit = self.streams && !incremental;
-        let seat = needs_permit
+        let stream_permit = needs_permit
             .then(|| gateway.stream_permit(&self.client))
             .transpose()?;
         let repeat = IdempotencyHeaders::from_headers(headers)?;
@@ -80,7 +80,7 @@ impl ModuleChat {
             repeat,
         };
         let mut begun = call.begin(gateway).await?;
-        begun.seat = begun.seat.or(seat);
+        begun.stream_permit = begun.stream_permit.or(stream_permit);
         Ok(begun)
     }
 
@@ -88,7 +88,7 @@ impl ModuleChat {
         self,
         gateway: &Gateway,
         headers: &HeaderMap,
-        manner: impl FnOnce(RunId) -> ResponseMeta + Send,
+        meta: impl FnOnce(RunId) -> ResponseMeta + Send,
     ) -> Result<Response, VendorError> {
         let streams = self.streams;
         let incremental = streams && self.incremental(gateway);
@@ -100,13 +100,13 @@ impl ModuleChat {
             attempts: None,
             cost_usd: None,
         };
-        let manner = manner(run);
+        let meta = meta(run);
         let response = match streams {
             true => {
-                let text = ModuleText::new(begun.subscription, manner);
-                text.response(gateway, begun.seat).await
+                let text = ModuleText::new(begun.subscription, meta);
+                text.response(gateway, begun.stream_permit).await
             }
-            false => respond(&envelope_of(begun.subscription.terminal_event().await), manner),
+            false => respond(&envelope_of(begun.subscription.terminal_event().await), meta),
         };
         let mut response = response.map_err(|failure| failure.with_metadata(receipt.clone()))?;
         receipt.write_headers(response.headers_mut());
@@ -179,11 +179,11 @@ fn usage_of(reported: &Value) -> Option<Usage> {
     (usage.input_tokens.is_some() || usage.output_tokens.is_some()).then_some(usage)
 }
 
-fn respond(envelope: &Value, mut manner: ResponseMeta) -> Result<Response, VendorError> {
+fn respond(envelope: &Value, mut meta: ResponseMeta) -> Result<Response, VendorError> {
     if envelope["ok"] != true {
         return Err(VendorError::of_envelope(envelope.clone()));
     }
-    let mut response = response_of(envelope, manner.dialect);
-    manner.complete(&mut response);
-    unary::write(manner.dialect, &response)
+    let mut response = response_of(envelope, meta.dialect);
+    meta.complete(&mut response);
+    unary::write(meta.dialect, &response)
 }

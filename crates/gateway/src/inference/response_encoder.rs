@@ -113,7 +113,7 @@ fn is_known(usage: &Usage) -> bool {
 
 #[derive(Debug)]
 pub(super) struct ResponseEncoder {
-    manner: ResponseMeta,
+    meta: ResponseMeta,
     encoder: Option<Encoder>,
     state: State,
     /// The extension `cogn`.
@@ -130,10 +130,10 @@ enum State {
 }
 
 impl ResponseEncoder {
-    pub(super) fn new(manner: ResponseMeta) -> Self {
+    pub(super) fn new(meta: ResponseMeta) -> Self {
         Self {
-            encoder: Encoder::new(manner.dialect),
-            manner,
+            encoder: Encoder::new(meta.dialect),
+            meta,
             state: State::NotStarted,
             extension: Ext::default(),
         }
@@ -159,10 +159,10 @@ impl ResponseEncoder {
             }
             Event::Started { .. } => {}
             Event::Warning { warning } => self.note(warning),
-            Event::Usage { usage } if !self.manner.shows_usage || !is_known(&usage) => {}
+            Event::Usage { usage } if !self.meta.shows_usage || !is_known(&usage) => {}
             Event::Meta { mut ext } => {
-                if let Some(beside) = ext.remove(self.manner.dialect, "cogn") {
-                    self.extension.set(self.manner.dialect, "cogn", beside);
+                if let Some(beside) = ext.remove(self.meta.dialect, "cogn") {
+                    self.extension.set(self.meta.dialect, "cogn", beside);
                 }
                 if !ext.is_empty() {
                     self.push(&Event::Meta { ext }, out);
@@ -204,14 +204,14 @@ impl ResponseEncoder {
 
     fn begin(&mut self, model: Option<String>, created: Option<u64>, out: &mut Vec<u8>) {
         self.state = State::Started;
-        let echo = std::mem::take(&mut self.manner.echo);
+        let echo = std::mem::take(&mut self.meta.echo);
         if !echo.is_empty() {
-            let ext = Ext::of(self.manner.dialect, echo);
+            let ext = Ext::of(self.meta.dialect, echo);
             self.push(&Event::Meta { ext }, out);
         }
-        let started = self.manner.started(model, created);
+        let started = self.meta.started(model, created);
         self.push(&started, out);
-        if let Some(usage) = self.manner.usage_with_defaults(None) {
+        if let Some(usage) = self.meta.usage_with_defaults(None) {
             self.push(&Event::Usage { usage }, out);
         }
     }
@@ -220,8 +220,8 @@ impl ResponseEncoder {
     fn before_finish(&mut self, out: &mut Vec<u8>) {
         self.state = State::Finished;
         let mut ext = std::mem::take(&mut self.extension);
-        self.manner.warn_single_choice();
-        self.manner.write_warnings(&mut ext);
+        self.meta.warn_single_choice();
+        self.meta.write_warnings(&mut ext);
         if !ext.is_empty() {
             self.push(&Event::Meta { ext }, out);
         }
@@ -241,7 +241,7 @@ impl ResponseEncoder {
     }
 
     fn note(&mut self, warning: Warning) {
-        let known = &mut self.manner.warnings;
+        let known = &mut self.meta.warnings;
         if known.len() < limits::WARNINGS_MAX && !known.contains(&warning) {
             known.push(warning);
         }
@@ -258,7 +258,7 @@ mod tests {
 
     const DIALECTS: [Dialect; 3] = [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic];
 
-    fn manner(dialect: Dialect) -> ResponseMeta {
+    fn meta(dialect: Dialect) -> ResponseMeta {
         ResponseMeta {
             dialect,
             run: RunId::from_parts(1, 1),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     fn encoded(dialect: Dialect, events: &[Event]) -> String {
-        let mut voice = ResponseEncoder::new(manner(dialect));
+        let mut voice = ResponseEncoder::new(meta(dialect));
         let mut out = Vec::new();
         for event in events {
             voice.encode(event.clone(), &mut out);
@@ -342,7 +342,7 @@ mod tests {
         assert!(!encoded(Dialect::OpenaiChat, &events).contains("usage"));
         let mut voice = ResponseEncoder::new(ResponseMeta {
             shows_usage: true,
-            ..manner(Dialect::OpenaiChat)
+            ..meta(Dialect::OpenaiChat)
         });
         let mut out = Vec::new();
         events.into_iter().for_each(|event| voice.encode(event, &mut out));

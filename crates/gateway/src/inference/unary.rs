@@ -15,7 +15,7 @@ use super::response_encoder::ResponseMeta;
 
 pub(super) async fn response(
     mut relayed: RelayResponse,
-    mut manner: ResponseMeta,
+    mut meta: ResponseMeta,
 ) -> Result<Response, VendorError> {
     let mut pieces: Vec<Bytes> = Vec::new();
     let mut fold = Fold::new();
@@ -34,8 +34,8 @@ pub(super) async fn response(
     let mut response = match pieces.len() {
         0 => {
             let mut answer = whole(fold, &receipt)?;
-            manner.complete(&mut answer);
-            write(manner.dialect, &answer)?
+            meta.complete(&mut answer);
+            write(meta.dialect, &answer)?
         }
         // A single chunk is forwarded without a copy.
         1 => as_json(Body::from(pieces.swap_remove(0))),

@@ -32,7 +32,7 @@ impl VendorRequest {
             return Err(VendorError::invalid("the body is not a JSON object"));
         };
         let fields = map.len();
-        let wish = RequestExtensions::take(&mut map, headers)?;
+        let extensions = RequestExtensions::take(&mut map, headers)?;
         if let Some(misfit) = field_type::find_mismatch(dialect, &map) {
             return Err(VendorError::invalid_field(misfit));
         }
@@ -42,7 +42,7 @@ impl VendorRequest {
         }
         Ok(Self {
             dialect,
-            extensions: wish,
+            extensions,
             warnings,
             dirty: map.len() != fields,
             map,
@@ -112,18 +112,18 @@ mod tests {
     fn keeps_unchanged_request_byte_for_byte() {
         let text = "{ \"model\":\"m\",  \"messages\":[], \"temperature\": 1e0}";
         let bytes = Bytes::from_static(text.as_bytes());
-        let mut letter = VendorRequest::parse(Dialect::OpenaiChat, bytes, &HeaderMap::new()).unwrap();
-        letter.rename("m");
-        assert_eq!(letter.into_parts().unwrap().0, text);
+        let mut vendor_request = VendorRequest::parse(Dialect::OpenaiChat, bytes, &HeaderMap::new()).unwrap();
+        vendor_request.rename("m");
+        assert_eq!(vendor_request.into_parts().unwrap().0, text);
     }
 
     #[test]
     fn changes_only_extensions_and_model() {
         let body = json!({"model": "alias", "messages": [], "cogn": {"validate": "repair"}, "seed": 7});
-        let mut letter = parse(&body);
-        assert_eq!(letter.extensions.validate, ValidateMode::Repair);
-        letter.rename("real");
-        let (bytes, chat) = letter.into_parts().unwrap();
+        let mut vendor_request = parse(&body);
+        assert_eq!(vendor_request.extensions.validate, ValidateMode::Repair);
+        vendor_request.rename("real");
+        let (bytes, chat) = vendor_request.into_parts().unwrap();
         let sent: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(sent["seed"], 7);
         assert_eq!(sent.get("cogn"), None);

@@ -184,6 +184,6 @@ async fn begin(
     let run = begun.subscription.run();
     let tenant = &view.client.caller.tenant;
     let envelope = run_with_progress(view.gateway.engine(), tenant, begun.subscription, context).await?;
-    drop(begun.seat);
+    drop(begun.stream_permit);
     Ok(result(envelope, Some(run)).into())
 }

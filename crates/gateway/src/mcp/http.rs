@@ -93,7 +93,7 @@ impl McpHttpService {
             return Err(ApiError::with_status(body, StatusCode::NOT_FOUND));
         }
         let method = request.method().clone();
-        let seat = match method {
+        let stream_permit = match method {
             Method::GET => Some(gateway.stream_permit(&client)?),
             _ => None,
         };
@@ -118,12 +118,12 @@ impl McpHttpService {
             }
             _ => {}
         }
-        Ok(match seat {
+        Ok(match stream_permit {
             None => response,
-            Some(seat) => response.map(|body| {
+            Some(stream_permit) => response.map(|body| {
                 let pieces = body.into_data_stream();
                 Body::from_stream(pieces.inspect(move |_| {
-                    let _permit = &seat;
+                    let _permit = &stream_permit;
                 }))
             }),
         })

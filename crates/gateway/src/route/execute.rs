@@ -133,7 +133,7 @@ pub(super) async fn answer(
     let (run, downgrade, replayed) = (begun.subscription.run(), begun.downgrade, begun.replayed);
     let mut response = match begun.mode {
         RunMode::Stream => {
-            let open = OpenStream::new(gateway, begun.seat);
+            let open = OpenStream::new(gateway, begun.stream_permit);
             run_stream::response(begun.subscription, begun.framing, begun.heartbeat, open)
         }
         RunMode::Sync => {

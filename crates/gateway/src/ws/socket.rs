@@ -215,7 +215,7 @@ impl Socket {
             repeat,
         };
         let begun = call.begin(&self.gateway).await?;
-        self.spawn_forwarder(&id, begun.subscription, begun.mode, begun.seat, out);
+        self.spawn_forwarder(&id, begun.subscription, begun.mode, begun.stream_permit, out);
         Ok(())
     }
 
@@ -274,12 +274,12 @@ impl Socket {
         id: &str,
         subscription: Subscription,
         mode: RunMode,
-        seat: Option<StreamPermit>,
+        stream_permit: Option<StreamPermit>,
         out: &mpsc::Sender<Message>,
     ) {
         self.runs.insert(String::from(id), subscription.run());
         let (id, out) = (String::from(id), out.clone());
-        let open = OpenStream::new(&self.gateway, seat);
+        let open = OpenStream::new(&self.gateway, stream_permit);
         self.forwarders.spawn(async move {
             match mode {
                 RunMode::Stream => forward_events(&id, subscription, &open, &out).await,

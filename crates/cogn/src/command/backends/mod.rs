@@ -50,10 +50,10 @@ enum Action {
 impl Backends {
     pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
         let settings = Settings::of(&Sources::from_environment(self.config.as_deref())?.merge()?)?;
-        let shelf = BackendCatalog::new(settings, SpillStore::default())?;
+        let catalog = BackendCatalog::new(settings, SpillStore::default())?;
         match &self.action {
             None | Some(Action::List) => {
-                list::print(&shelf.all(), output)?;
+                list::print(&catalog.all(), output)?;
                 Ok(Exit::Success)
             }
             Some(Action::Check {
@@ -68,10 +68,10 @@ impl Backends {
                     );
                 }
                 let listed = match names.is_empty() {
-                    true => shelf.all(),
+                    true => catalog.all(),
                     false => names
                         .iter()
-                        .map(|name| shelf.named(name))
+                        .map(|name| catalog.named(name))
                         .collect::<Result<_>>()?,
                 };
                 let patience = std::time::Duration::from_millis(timeout.as_millis());

@@ -98,12 +98,12 @@ fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
         });
         findings.extend(credential.file.as_deref().and_then(filesystem::too_open));
     }
-    let shelf = BackendCatalog::new(settings, SpillStore::default())?;
-    if let Some(problem) = shelf.way_problem() {
+    let catalog = BackendCatalog::new(settings, SpillStore::default())?;
+    if let Some(problem) = catalog.way_problem() {
         let hint = "fix [network] in the configuration";
         findings.push(Finding::bad("network", problem, hint));
     }
-    let trials = shelf.all().into_iter().map(ConfiguredBackend::tried);
+    let trials = catalog.all().into_iter().map(ConfiguredBackend::tried);
     let listed = wiring::current_thread_runtime()?.block_on(futures::future::join_all(trials));
     let usable = listed.iter().filter(|listed| listed.is_usable()).count();
     for back_end in &listed {

@@ -74,9 +74,9 @@ impl Run {
         let modules = Library::around(search, &found.path).reachable(&module);
         let asking = self.asking()?;
         let files = self.input.named_files();
-        let desk = media::for_command(&module, &found.path, files, self.asked.config.as_deref())?;
+        let pipeline = media::for_command(&module, &found.path, files, self.asked.config.as_deref())?;
         if let (Some(from), Some(to)) = (&self.batch, &self.output) {
-            let engine = asking.engine(modules).with_media(desk);
+            let engine = asking.engine(modules).with_media(pipeline);
             let batch = Batch {
                 engine: &engine,
                 from,
@@ -95,7 +95,7 @@ impl Run {
             .as_ref()
             .map(|folder| recording(folder, &module, &input));
         let mut trace = self.trace.is_some().then(|| Trace::new(module.name()));
-        let engine = asking.engine(modules).with_media(desk);
+        let engine = asking.engine(modules).with_media(pipeline);
         let execute = self.execute(module, input);
         let running = answer(&engine, execute, output, trace.as_mut());
         let last = wiring::current_thread_runtime()?.block_on(running)?;

@@ -62,8 +62,8 @@ impl Serve {
         let tls = server.tls.as_ref();
         let tls = tls.map(|files| Tls::load(&files.certificate, &files.key));
         let tls = tls.transpose().context("cannot serve TLS")?;
-        let desk = media::for_server(&settings);
-        let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.store())?;
+        let pipeline = media::for_server(&settings);
+        let fleet = backends::fleet(&self.backend, self.config.as_deref(), pipeline.store())?;
         let fleet = Arc::new(fleet);
         let folders = wiring::load_all(search, output)?;
         let store = server_setup::store_settings(self.journal, &settings)?;
@@ -77,8 +77,9 @@ impl Serve {
                 clock: clock.clone(),
             };
             let files = RunFiles::new(stores.media_folder(), settings.media.store_max);
-            let desk = desk.with_run_files(Some(files));
-            let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(desk);
+            let pipeline = pipeline.with_run_files(Some(files));
+            let engine =
+                Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(pipeline);
             let listener = TcpListener::bind(listen)
                 .await
                 .with_context(|| format!("cannot listen on {listen}"))?;

@@ -142,8 +142,8 @@ impl Reload {
             .map(|doors| doors.auth(self.listen, &settings))
             .transpose()?;
         let files = self.gateway.engine().media().run_files().cloned();
-        let desk = media::for_server(&settings).with_run_files(files);
-        let fleet = backends::fleet(&self.backends, self.config.as_deref(), desk.store())?;
+        let pipeline = media::for_server(&settings).with_run_files(files);
+        let fleet = backends::fleet(&self.backends, self.config.as_deref(), pipeline.store())?;
         // Validation is complete: the following steps cannot fail.
         for name in self.initial_settings.fixed_that_differ(&settings) {
             warn!(setting = name, "takes effect at the next start");
@@ -152,7 +152,7 @@ impl Reload {
             settings: Arc::new(super::engine_settings(&settings)),
             modules: current.modules.clone(),
             fleet: Arc::new(fleet),
-            media: desk,
+            media: pipeline,
         };
         let (gateway, capacity) = (settings.gateway(self.listen), settings.limits.capacity());
         self.gateway.replace_config(auth, gateway, capacity, engine);

@@ -93,8 +93,8 @@ impl Case {
             warnings: Vec::new(),
             admission: Admission::default(),
         };
-        let desk = media::for_test(&self.folder);
-        let engine = asking.engine(self.modules.clone()).with_media(desk);
+        let pipeline = media::for_test(&self.folder);
+        let engine = asking.engine(self.modules.clone()).with_media(pipeline);
         let envelope = envelope_of(&engine, execute).await?;
         if let Some(stale) = asking
             .replay()

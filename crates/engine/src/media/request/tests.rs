@@ -58,9 +58,9 @@ impl Fetch for Web {
 
 #[tokio::test]
 async fn small_media_stays_inline_and_large_media_is_stored() {
-    let desk = MediaPipeline::default();
+    let pipeline = MediaPipeline::default();
     let small = wav(1_000);
-    let brought = desk
+    let brought = pipeline
         .prepare_request(heard(&inline("audio/wav", &small)))
         .await
         .unwrap();
@@ -71,7 +71,7 @@ async fn small_media_stays_inline_and_large_media_is_stored() {
     assert_eq!(audio(&brought).mime.as_deref(), Some("audio/wav"));
 
     let large = wav(200_000);
-    let brought = desk
+    let brought = pipeline
         .prepare_request(heard(&inline("audio/x-wav", &large)))
         .await
         .unwrap();
@@ -79,17 +79,17 @@ async fn small_media_stays_inline_and_large_media_is_stored() {
         panic!("{brought:?}")
     };
     assert_eq!(held.to_base64().unwrap().decode().unwrap(), large);
-    assert_eq!(desk.store().used_bytes(), large.len() as u64);
+    assert_eq!(pipeline.store().used_bytes(), large.len() as u64);
     drop(brought);
-    assert_eq!(desk.store().used_bytes(), 0, "the request was dropped");
+    assert_eq!(pipeline.store().used_bytes(), 0, "the request was dropped");
 }
 
 /// Media in the spill store is inspected like any other.
 #[tokio::test]
 async fn stored_media_is_inspected_in_place() {
-    let desk = MediaPipeline::default();
+    let pipeline = MediaPipeline::default();
     for (bytes, good) in [(wav(200_000), true), (vec![7; 200_000], false)] {
-        let mut writer = desk.store().run_spill().writer();
+        let mut writer = pipeline.store().run_spill().writer();
         writer.write_all(&bytes).unwrap();
         assert_eq!(writer.size_bytes(), bytes.len() as u64);
         let mut request = Request::clone(&heard(&inline("audio/wav", b"")));
@@ -97,13 +97,13 @@ async fn stored_media_is_inspected_in_place() {
             panic!("{request:?}")
         };
         asked.audio = ir::Media::new(writer.finish().unwrap(), None);
-        let brought = desk.prepare_request(Arc::new(request)).await;
+        let brought = pipeline.prepare_request(Arc::new(request)).await;
         assert_eq!(brought.is_ok(), good, "{brought:?}");
         if let Ok(brought) = brought {
             assert_eq!(audio(&brought).mime.as_deref(), Some("audio/wav"));
         }
     }
-    assert_eq!(desk.store().used_bytes(), 0);
+    assert_eq!(pipeline.store().used_bytes(), 0);
 }
 
 #[tokio::test]
@@ -112,15 +112,15 @@ async fn full_store_refuses_with_retry_after() {
         store_bytes_max: 100_000,
         ..MediaSettings::default()
     };
-    let desk = MediaPipeline::new(settings, None);
-    let error = desk
+    let pipeline = MediaPipeline::new(settings, None);
+    let error = pipeline
         .prepare_request(heard(&inline("audio/wav", &wav(200_000))))
         .await;
     let error = error.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Internal);
     assert_eq!(error.provider_code.as_deref(), Some("E4000"));
     assert!(error.retry_after_ms.is_some(), "{error:?}");
-    assert_eq!(desk.store().used_bytes(), 0);
+    assert_eq!(pipeline.store().used_bytes(), 0);
 }
 
 #[tokio::test]
@@ -128,8 +128,8 @@ async fn url_is_fetched_when_allowed() {
     let sound = wav(2_000);
     let web: Arc<dyn Fetch> = Arc::new(Web(sound.clone()));
     let there = heard(&json!({"kind": "http_url", "url": "https://example.org/a.wav", "mime": "audio/wav"}));
-    let desk = MediaPipeline::new(MediaSettings::default(), Some(web.clone()));
-    let brought = desk.prepare_request(there.clone()).await.unwrap();
+    let pipeline = MediaPipeline::new(MediaSettings::default(), Some(web.clone()));
+    let brought = pipeline.prepare_request(there.clone()).await.unwrap();
     let MediaSource::Inline(data) = &audio(&brought).source else {
         panic!("{brought:?}")
     };
@@ -146,7 +146,7 @@ async fn url_is_fetched_when_allowed() {
 
 #[tokio::test]
 async fn refusals_have_error_codes() {
-    let desk = MediaPipeline::default();
+    let pipeline = MediaPipeline::default();
     let cases = [
         (inline("audio/wav", b"hello"), "E1014"),
         (json!({"kind": "inline_base64", "data": "aGVsbG8="}), "E1010"),
@@ -167,7 +167,7 @@ async fn refusals_have_error_codes() {
         (inline("audio/wav", &wav(26 * 1024 * 1024)), "E1011"),
     ];
     for (media, code) in cases {
-        let error = desk.prepare_request(heard(&media)).await.unwrap_err();
+        let error = pipeline.prepare_request(heard(&media)).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidRequest);
         assert_eq!(error.provider_code.as_deref(), Some(code), "{error:?}");
         assert!(error.message.starts_with("/payload/audio: "), "{error:?}");
@@ -182,8 +182,8 @@ async fn response_image_is_loaded_or_refused() {
     let there = MediaSource::Remote(String::from("https://example.org/a"));
     let mut media = ir::Media::new(there.clone(), Some(String::from("image/webp")));
     let web = Arc::new(Web(out.into_inner()));
-    let desk = MediaPipeline::new(MediaSettings::default(), Some(web.clone()));
-    desk.ingest(&mut media).await.unwrap();
+    let pipeline = MediaPipeline::new(MediaSettings::default(), Some(web.clone()));
+    pipeline.ingest(&mut media).await.unwrap();
     assert!(matches!(media.source, MediaSource::Inline(_)), "{media:?}");
     assert_eq!(media.mime.as_deref(), Some("image/png"));
 
@@ -194,14 +194,14 @@ async fn response_image_is_loaded_or_refused() {
             store_bytes_max,
             ..MediaSettings::default()
         };
-        let desk = MediaPipeline::new(settings, Some(web.clone()));
+        let pipeline = MediaPipeline::new(settings, Some(web.clone()));
         let mut media = ir::Media::new(there.clone(), None);
-        let taken = desk.ingest(&mut media).await;
+        let taken = pipeline.ingest(&mut media).await;
         match fits {
             true => {
                 taken.unwrap();
                 let held = matches!(media.source, MediaSource::Handle(_));
-                assert!(held && desk.store().used_bytes() > 100, "{media:?}");
+                assert!(held && pipeline.store().used_bytes() > 100, "{media:?}");
                 assert_eq!(media.mime.as_deref(), Some("image/png"));
             }
             false => {
@@ -210,12 +210,12 @@ async fn response_image_is_loaded_or_refused() {
             }
         }
         drop(media);
-        assert_eq!(desk.store().used_bytes(), 0);
+        assert_eq!(pipeline.store().used_bytes(), 0);
     }
 
-    let desk = MediaPipeline::new(MediaSettings::default(), Some(Arc::new(Web(wav(100)))));
+    let pipeline = MediaPipeline::new(MediaSettings::default(), Some(Arc::new(Web(wav(100)))));
     let mut media = ir::Media::new(there, None);
-    let error = desk.ingest(&mut media).await.unwrap_err();
+    let error = pipeline.ingest(&mut media).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidResponse);
     assert_eq!(error.provider_code.as_deref(), Some("E1010"));
 }

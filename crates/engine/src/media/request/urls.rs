@@ -141,14 +141,14 @@ mod tests {
         json!({"type": "image", "image": {"kind": "http_url", "url": url, "mime": "image/png"}})
     }
 
-    async fn code(desk: &MediaPipeline, parts: &Value) -> Option<String> {
-        let checked = desk.check_urls(&chat(parts)).await;
+    async fn code(pipeline: &MediaPipeline, parts: &Value) -> Option<String> {
+        let checked = pipeline.check_urls(&chat(parts)).await;
         checked.err().and_then(|error| error.provider_code)
     }
 
     #[tokio::test]
     async fn urls_of_chats_pass_the_guard_of_modules() {
-        let desk = MediaPipeline::new(MediaSettings::default(), Some(Arc::new(Guard)));
+        let pipeline = MediaPipeline::new(MediaSettings::default(), Some(Arc::new(Guard)));
         let private = "http://169.254.169.254/latest";
         let unknown = |url: &str| {
             json!([{"type": "unknown", "dialect": "openai-chat",
@@ -156,7 +156,7 @@ mod tests {
         };
         let result = |url: &str| json!([{"type": "tool_result", "call_id": "c", "content": [image(url)]}]);
         for parts in [json!([image(private)]), unknown(private), result(private)] {
-            assert_eq!(code(&desk, &parts).await.as_deref(), Some("E1012"), "{parts}");
+            assert_eq!(code(&pipeline, &parts).await.as_deref(), Some("E1012"), "{parts}");
         }
         let public = "https://public/a.png";
         for parts in [
@@ -165,12 +165,12 @@ mod tests {
             result(public),
             json!([{"type": "text", "text": private}]),
         ] {
-            assert_eq!(code(&desk, &parts).await, None, "{parts}");
+            assert_eq!(code(&pipeline, &parts).await, None, "{parts}");
         }
         let many: Vec<_> = (0..=limits::CHAT_URLS_MAX)
             .map(|number| image(&format!("https://public/{number}")))
             .collect();
-        assert_eq!(code(&desk, &json!(many)).await.as_deref(), Some("E1011"));
+        assert_eq!(code(&pipeline, &json!(many)).await.as_deref(), Some("E1011"));
         let off = MediaSettings {
             fetch: FetchRule::Off,
             ..MediaSettings::default()

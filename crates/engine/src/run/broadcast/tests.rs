@@ -32,7 +32,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 struct Reader {
-    seat: ReaderGuard,
+    reader: ReaderGuard,
     cursor: u64,
 }
 
@@ -40,7 +40,7 @@ impl Reader {
     /// Like a subscription: from the ring buffer, else from the journal.
     fn poll(&mut self, journal: &[JournalEntry]) -> usize {
         let start = usize::try_from(self.cursor).unwrap();
-        let entries = match self.seat.live().events_after(self.cursor) {
+        let entries = match self.reader.live().events_after(self.cursor) {
             Some(entries) => entries,
             None => journal[start..]
                 .iter()
@@ -80,7 +80,7 @@ fn play(acts: Vec<Act>) {
                 live.publish(new);
             }
             Act::Join => readers.push(Reader {
-                seat: live.add_reader(),
+                reader: live.add_reader(),
                 cursor: 0,
             }),
             Act::Poll(at) => {

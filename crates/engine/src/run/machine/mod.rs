@@ -74,7 +74,7 @@ pub enum Output {
     },
     /// Send a mirrored request; it ends by itself.
     Mirror {
-        lease: InFlightGuard,
+        guard: InFlightGuard,
         request: Arc<Request>,
     },
     /// Drop the attempt's stream.
@@ -223,9 +223,9 @@ impl RunMachine {
 
     /// Starts the first attempt of the module's own request.
     fn begin(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        if let Some(lease) = self.calls.start(now_ms) {
+        if let Some(guard) = self.calls.start(now_ms) {
             let request = self.calls.request().clone();
-            out.push(Output::Mirror { lease, request });
+            out.push(Output::Mirror { guard, request });
         }
         self.advance(None, now_ms, out);
     }

@@ -64,7 +64,7 @@ async fn stream(
     framing: Framing,
     changes: Vec<Adaptation>,
 ) -> Result<Response, Value> {
-    let open = OpenStream::new(gateway, begun.seat);
+    let open = OpenStream::new(gateway, begun.stream_permit);
     let mut rest = AtEnd {
         last: Some(Box::pin(begun.subscription.terminal_event())),
         framing,

@@ -112,7 +112,7 @@ impl Sim {
                 }
                 Output::CancelAttempt { attempt } => self.open.retain(|(number, _)| *number != attempt),
                 Output::StartComposition => panic!("there are no steps"),
-                Output::Mirror { lease, .. } => self.mirrored.push(lease.member()),
+                Output::Mirror { guard, .. } => self.mirrored.push(guard.member()),
                 Output::Emit(chunk) => {
                     assert!(!chunk.is_end());
                     self.chunks.push(chunk);
