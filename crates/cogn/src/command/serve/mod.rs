@@ -77,9 +77,8 @@ impl Serve {
                 clock: clock.clone(),
             };
             let files = RunFiles::new(stores.media_folder(), settings.media.store_max);
-            let pipeline = pipeline.with_run_files(Some(files));
-            let engine =
-                Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(pipeline);
+            let engine = Engine::new(ports, engine_settings(&settings), folders.modules());
+            let engine = engine.with_media(pipeline.with_run_files(Some(files)));
             let listener = TcpListener::bind(listen)
                 .await
                 .with_context(|| format!("cannot listen on {listen}"))?;
