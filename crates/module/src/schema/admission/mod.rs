@@ -1,7 +1,7 @@
 //! Admission of JSON Schemas that this process did not write: of requests, tools, modules and test cases.
 //! A schema is compiled only after this check. It walks the schema without recursion, enforces limits on the
 //! size, the references and the patterns, and computes how often one value can be evaluated
-//! ([`Cost`]); the references of a small schema can multiply into an unbounded number of evaluations.
+//! (`cost.rs`); the references of a small schema can multiply into an unbounded number of evaluations.
 //!
 //! Every keyword counts, whatever the draft: a keyword that a draft ignores makes the result too high, never
 //! too low.
