@@ -25,7 +25,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// Connects to the host of a URL.
 #[derive(Clone, Debug)]
 pub(super) struct Connector {
-    https: HttpsConnector<Route>,
+    https: HttpsConnector<TcpOrProxy>,
     /// Name resolution, proxy and TLS handshake included.
     timeout: Option<Duration>,
 }
@@ -40,7 +40,7 @@ impl Connector {
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp.clone());
-        let route = Route {
+        let route = TcpOrProxy {
             tcp,
             to_proxy,
             proxies,
@@ -82,13 +82,13 @@ impl Service<Uri> for Connector {
 
 /// Selects the proxy, if any. TLS with the destination is established over the result.
 #[derive(Clone, Debug)]
-struct Route {
+struct TcpOrProxy {
     tcp: HttpConnector,
     to_proxy: HttpsConnector<HttpConnector>,
     proxies: Arc<Matcher>,
 }
 
-impl Service<Uri> for Route {
+impl Service<Uri> for TcpOrProxy {
     type Response = RoutedStream;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<RoutedStream, BoxError>>;
@@ -113,7 +113,7 @@ impl Service<Uri> for Route {
     }
 }
 
-impl Route {
+impl TcpOrProxy {
     async fn through(mut self, proxy: &Intercept, uri: Uri) -> Result<RoutedStream, BoxError> {
         let address = proxy.uri().clone();
         let forwards = false;
