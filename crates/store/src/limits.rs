@@ -22,23 +22,13 @@ pub const LOG_PAGES_MAX: u32 = 16_000;
 pub const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of rows of a usage report.
 pub const USAGE_LINES_MAX: usize = 10_000;
-/// Capacity of the write queue; further writers wait for a free slot.
-pub const WRITES_WAITING_MAX: usize = 1_024;
 /// Maximum number of writes in one transaction.
 pub const WRITE_BATCH_MAX: usize = 256;
-/// Rows of lifecycle records that are written regardless of contention.
-pub const BOOKED_ROWS_TOGETHER: usize = 64;
-/// Maximum number of lifecycle records in the spool.
-pub const CALLS_WAITING_MAX: usize = 200_000;
-/// Maximum bytes of a run's events in the spool; more are written synchronously.
-pub const SPOOL_RUN_BYTES_MAX: usize = 16 * 1024;
-/// Maximum bytes of spool records that are written in one call.
-pub const CALLS_ADDED_BYTES_MAX: usize = 64 * 1024;
-/// Capacity of the record buffer that is retained between writes.
-pub const CALLS_LINE_BYTES_KEPT: usize = 16 * 1024;
-/// Maximum size of an orphaned spool.
-pub const CALLS_LOG_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-/// Interval between flushes of the spool; records that arrive in between share the next flush.
-pub const SPOOL_FLUSH_INTERVAL: Duration = Duration::from_millis(100);
-/// The same after a failed flush.
-pub const CALLS_RETRY: Duration = Duration::from_millis(500);
+/// Maximum number of relayed calls in progress; each has reserved the place of its end record.
+pub const ACCOUNTS_OPEN_MAX: usize = 100_000;
+/// Time until the first record of the accounting log is applied; records that arrive meanwhile go with it.
+pub const ACCOUNTS_APPLY_INTERVAL: Duration = Duration::from_millis(100);
+/// The same after a failure.
+pub const ACCOUNTS_RETRY: Duration = Duration::from_millis(500);
+/// Maximum size of an accounting log that a killed process has left.
+pub const ACCOUNTS_FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;

@@ -1,61 +1,63 @@
 //! The journal: one row for each run and an append-only log of its encoded events. Every client gets the
 //! journaled bytes, now and after a crash; framings never encode again.
 //!
-//! A run has one writer. Each append names the offset that it follows, and a journal refuses any other
-//! offset, so a second writer (a server that took the run over) cannot interleave its events with those of
-//! the first.
+//! ```text
+//!          read                          append at `after`
+//!            v                                  v
+//!   [1] [2] [3] [4] [5] [6] | (7) (8) (9) |
+//!    ^                   ^             ^
+//!  first             committed        tail
+//! ```
+//!
+//! - *first* is 1: an event is never removed while its run is kept.
+//! - *committed* is the offset of the last event of a write whose [`Commit`] has resolved. It is what reads
+//!   return and what [`RunRecord::last_offset`] shows. Events are published only up to here.
+//! - *tail* is the offset of the last event that its writer has handed over. The writer names it as `after` in
+//!   its next write.
+//! - A write whose `after` is not the offset that the journal has reached is *fenced*: another writer (a server
+//!   that took the run over) has appended, and nothing of this write is stored. Events of two writers are never
+//!   interleaved.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use ir::RunId;
 
 use tenancy::Tenant;
 
 use super::archive::{AttemptUsage, Review};
 
+/// Writes are queued by the call, in the order of the calls; the returned handle resolves when the write is
+/// committed or refused. A caller that writes to a run before the handle of its last write has resolved relies
+/// on that order; dropping the handle cancels nothing.
 #[async_trait]
 pub trait Journal: Send + Sync + fmt::Debug {
     /// Adds a running run without events; [`JournalError::DuplicateKey`] if its idempotency key is already
     /// used.
-    async fn create(&self, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError>;
+    fn create(&self, tenant: &Tenant, run: &NewRun) -> Commit;
 
     /// Appends events after offset `after` (0 when there is none), all or nothing.
-    async fn append(
-        &self,
-        tenant: &Tenant,
-        run: RunId,
-        after: u64,
-        events: &[EncodedEvent],
-    ) -> Result<(), JournalError>;
+    fn append(&self, tenant: &Tenant, run: RunId, after: u64, events: &[EncodedEvent]) -> Commit;
 
     /// Appends the last events and closes the run in one step. A closed run accepts no more events.
-    async fn finish(
+    fn finish(
         &self,
         tenant: &Tenant,
         run: RunId,
         after: u64,
         events: &[EncodedEvent],
         end: &RunEnd,
-    ) -> Result<(), JournalError>;
+    ) -> Commit;
 
-    /// Records the start of a run, or the end of a run whose only event is the terminal one, without waiting.
-    /// A record survives a killed process, is visible to the next lookup of the run, and is idempotent. A
-    /// start is refused while nothing can be written.
-    fn record(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError>;
-
-    /// Buffers a record: it is recorded once [`Journal::flush`] has returned, and the records of many runs
-    /// share one write.
-    fn buffer(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
-        self.record(tenant, booking)
-    }
-
-    /// Returns when all buffered records of this run are recorded. A record that could not be written is
-    /// reported once and discarded.
-    fn flush(&self, _run: RunId) -> Result<(), JournalError> {
-        Ok(())
-    }
+    /// Opens the account of a relayed call whose output is not journaled. The handle resolves when the start is
+    /// recorded, or refused while nothing can be recorded. A killed process leaves an open account as an
+    /// unfinished run.
+    fn open_account(&self, tenant: &Tenant, call: &NewRun) -> Result<(Account, Commit), JournalError>;
 
     /// Up to `limit` entries after offset `after`, in order; fewer if they are large, but at least the next.
     async fn read(
@@ -88,25 +90,53 @@ pub trait Journal: Send + Sync + fmt::Debug {
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError>;
 }
 
-/// The record of a start or an end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LifecycleRecord {
-    /// The run starts, without an idempotency key. From here on it accepts events like one that was created.
-    Started(NewRun),
-    /// The run has ended. A run that has already ended or has events is not changed.
-    Ended {
-        run: RunId,
-        last: Option<EncodedEvent>,
-        end: RunEnd,
-    },
+/// The handle of a write.
+#[must_use = "a write is not committed before its handle resolves"]
+pub struct Commit(BoxFuture<'static, Result<(), JournalError>>);
+
+impl Commit {
+    pub fn new(committed: impl Future<Output = Result<(), JournalError>> + Send + 'static) -> Self {
+        Self(committed.boxed())
+    }
+
+    /// A write that needs no wait.
+    pub fn ready(result: Result<(), JournalError>) -> Self {
+        Self::new(std::future::ready(result))
+    }
 }
 
-impl LifecycleRecord {
-    pub fn run(&self) -> RunId {
-        match self {
-            Self::Started(new) => new.id,
-            Self::Ended { run, .. } => *run,
-        }
+impl Future for Commit {
+    type Output = Result<(), JournalError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+impl fmt::Debug for Commit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Commit")
+    }
+}
+
+/// The open account of a relayed call.
+pub struct Account(Box<dyn FnOnce(RunEnd) + Send + Sync>);
+
+impl Account {
+    pub fn new(record: impl FnOnce(RunEnd) + Send + Sync + 'static) -> Self {
+        Self(Box::new(record))
+    }
+
+    /// Records the end without waiting: its place in the queue was reserved when the account was opened. A run
+    /// that has ended already or has events is not changed.
+    pub fn end(self, end: RunEnd) {
+        (self.0)(end);
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Account")
     }
 }
 

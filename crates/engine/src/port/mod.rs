@@ -14,8 +14,8 @@ pub use archive::{
 pub use clock::Clock;
 pub use fetch::{Fetch, FetchError, Fetched, Hosts};
 pub use journal::{
-    EncodedEvent, EventKind, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry, JournalError,
-    LifecycleRecord, NewRun, RunEnd, RunKind, RunOutcome, RunRecord, RunState,
+    Account, Commit, EncodedEvent, EventKind, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry,
+    JournalError, NewRun, RunEnd, RunKind, RunOutcome, RunRecord, RunState,
 };
 pub use upstream::{
     Backend, EventStream, RawChunk, RawItem, RawRequest, RawStream, UnaryResponse, Upstream,

@@ -19,14 +19,15 @@ use tokio::time::{Instant, Sleep};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::RelayPart;
-use super::lifecycle::OpenRecord;
 use super::machine::{Input, Output, RelayMachine};
 use super::tool_emulation::{self, CallParser};
 use super::{patch_warnings, unary};
 use crate::admission::Permit;
 use crate::fleet::Fleet;
 use crate::limits;
-use crate::port::{Backend, Clock, EventStream, RawItem, RawRequest, RawStream, RunEnd, UnaryResponse};
+use crate::port::{
+    Account, Backend, Clock, EventStream, RawItem, RawRequest, RawStream, RunEnd, UnaryResponse,
+};
 use crate::run::{AttemptRecord, MirrorTasks, TraceStore};
 
 #[derive(Debug)]
@@ -37,7 +38,7 @@ pub(super) struct RelayDriver {
     pub(super) fleet: Arc<Fleet>,
     pub(super) verbatim: Option<Arc<RawRequest>>,
     /// `None` where the frame journaler writes the run's end.
-    pub(super) account: Option<OpenRecord>,
+    pub(super) account: Option<Account>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) traces: Arc<TraceStore>,
     pub(super) shadows: MirrorTasks,
@@ -272,8 +273,8 @@ impl RelayDriver {
         let trace = self.machine.trace();
         let spent = trace.attempts.iter().map(AttemptRecord::usage_row).collect();
         let end = RunEnd::new(trace.code.clone(), self.clock.now_ms(), spent);
-        match &mut self.account {
-            Some(account) => account.close(end),
+        match self.account.take() {
+            Some(account) => account.end(end),
             None => self.work.end = Some(end),
         }
         self.traces.put(&self.tenant, trace);

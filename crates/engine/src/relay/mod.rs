@@ -4,7 +4,6 @@
 
 mod continuation;
 mod driver;
-mod lifecycle;
 mod machine;
 mod patch_warnings;
 mod response;

@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::driver::{DriverState, RelayDriver};
-use super::lifecycle::OpenRecord;
 use super::resumable::{FrameJournaler, ReaderTracker};
 use super::{
     FrameEncoder, RelayConfig, RelayFailure, RelayMachine, RelayRequest, RelayResponse, RelayedUnary,
@@ -21,7 +20,7 @@ use super::{
 use crate::admission::Admission;
 use crate::engine::Engine;
 use crate::fleet::BackendSelector;
-use crate::port::{Backend, JournalError, LifecycleRecord, NewRun, RunKind};
+use crate::port::{Account, Backend, Commit, JournalError, NewRun, RunKind};
 use crate::run::{ReadFrom, context};
 
 impl Engine {
@@ -36,7 +35,7 @@ impl Engine {
     ) -> Result<RelayResponse, Box<RelayFailure>> {
         self.check_urls(&call).await?;
         let (upcoming, place) = self.admit(call, admission)?;
-        let mut hands = self.start_relay(tenant, upcoming, place)?;
+        let mut hands = self.start_relay(tenant, upcoming, place).await?;
         let backend = wait_first_part(&mut hands).await?;
         Ok(RelayResponse::new(hands, backend))
     }
@@ -53,7 +52,7 @@ impl Engine {
         self.check_urls(&call).await?;
         let (upcoming, place) = self.admit(call, admission)?;
         let (run, journal) = (upcoming.run, self.journal().clone());
-        let mut hands = self.start_relay(tenant, upcoming, place)?;
+        let mut hands = self.start_resumable(tenant, upcoming, place).await?;
         let backend = wait_first_part(&mut hands).await?;
         // From here on, the frame journaler writes the run's end, after the frames.
         hands.account = None;
@@ -94,7 +93,7 @@ impl Engine {
         call.request = brought.map_err(|error| self.refuse_unstarted(error))?;
         let began = Instant::now();
         let (upcoming, place) = self.admit(call, admission)?;
-        let mut hands = self.start_relay(tenant, upcoming, place)?;
+        let mut hands = self.start_relay(tenant, upcoming, place).await?;
         poll_fn(|context| hands.poll_first(context)).await;
         match (hands.take_answer(), hands.backend()) {
             (Some(answer), Some(backend)) => Ok(RelayedUnary {
@@ -146,21 +145,50 @@ impl Engine {
         Ok((upcoming, place))
     }
 
-    /// The call is journaled before any upstream request is sent.
-    fn start_relay(
+    /// The start of the call is on record before any upstream request is sent.
+    async fn start_relay(
         &self,
         tenant: &Tenant,
         upcoming: AdmittedCall,
         place: TaskTrackerToken,
     ) -> Result<RelayDriver, Box<RelayFailure>> {
         let run = upcoming.run;
-        let refused = |error| refuse(run, journal_unavailable(&error));
-        self.journal()
-            .buffer(tenant, LifecycleRecord::Started(upcoming.row()))
-            .map_err(refused)?;
-        let account = OpenRecord::of(self.journal().clone(), tenant, run);
+        let opened = self.journal().open_account(tenant, &upcoming.row());
+        let (account, started) = opened.map_err(|error| refuse(run, journal_unavailable(&error)))?;
+        self.start_driver(tenant, upcoming, place, account, started).await
+    }
+
+    /// Like [`Self::start_relay`], for a call whose frames are journaled: it is a row from its start.
+    async fn start_resumable(
+        &self,
+        tenant: &Tenant,
+        upcoming: AdmittedCall,
+        place: TaskTrackerToken,
+    ) -> Result<RelayDriver, Box<RelayFailure>> {
+        let (journal, run) = (self.journal().clone(), upcoming.run);
+        let created = journal.create(tenant, &upcoming.row());
+        let owner = tenant.clone();
+        let account = Account::new(move |end| {
+            // Queued by the call. A run that stays open is closed by the next server.
+            drop(journal.finish(&owner, run, 0, &[], &end));
+        });
+        self.start_driver(tenant, upcoming, place, account, created).await
+    }
+
+    /// A caller that disconnects while it waits for `started` drops the driver, which ends the call.
+    async fn start_driver(
+        &self,
+        tenant: &Tenant,
+        upcoming: AdmittedCall,
+        place: TaskTrackerToken,
+        account: Account,
+        started: Commit,
+    ) -> Result<RelayDriver, Box<RelayFailure>> {
+        let run = upcoming.run;
         let hands = self.build_driver(tenant, upcoming, place, account);
-        self.journal().flush(run).map_err(refused)?;
+        started
+            .await
+            .map_err(|error| refuse(run, journal_unavailable(&error)))?;
         Ok(hands)
     }
 
@@ -169,7 +197,7 @@ impl Engine {
         tenant: &Tenant,
         upcoming: AdmittedCall,
         place: TaskTrackerToken,
-        account: OpenRecord,
+        account: Account,
     ) -> RelayDriver {
         let AdmittedCall {
             run, call, admission, ..

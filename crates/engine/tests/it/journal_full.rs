@@ -1,11 +1,11 @@
-//! A journal whose disk can be full, and which can lose buffered records.
+//! A journal whose disk can be full.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    EncodedEvent, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry, JournalError, LifecycleRecord,
+    Account, Commit, EncodedEvent, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry, JournalError,
     NewRun, RunEnd, RunRecord,
 };
 use ir::RunId;
@@ -28,41 +28,37 @@ impl FullJournal {
 
 #[async_trait]
 impl Journal for FullJournal {
-    async fn create(&self, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
-        self.check()?;
-        self.inner.create(tenant, run).await
+    fn create(&self, tenant: &Tenant, run: &NewRun) -> Commit {
+        match self.check() {
+            Ok(()) => self.inner.create(tenant, run),
+            Err(error) => Commit::ready(Err(error)),
+        }
     }
 
-    async fn append(
-        &self,
-        tenant: &Tenant,
-        run: RunId,
-        after: u64,
-        events: &[EncodedEvent],
-    ) -> Result<(), JournalError> {
-        self.check()?;
-        self.inner.append(tenant, run, after, events).await
+    fn append(&self, tenant: &Tenant, run: RunId, after: u64, events: &[EncodedEvent]) -> Commit {
+        match self.check() {
+            Ok(()) => self.inner.append(tenant, run, after, events),
+            Err(error) => Commit::ready(Err(error)),
+        }
     }
 
-    async fn finish(
+    fn finish(
         &self,
         tenant: &Tenant,
         run: RunId,
         after: u64,
         events: &[EncodedEvent],
         end: &RunEnd,
-    ) -> Result<(), JournalError> {
-        self.check()?;
-        self.inner.finish(tenant, run, after, events, end).await
+    ) -> Commit {
+        match self.check() {
+            Ok(()) => self.inner.finish(tenant, run, after, events, end),
+            Err(error) => Commit::ready(Err(error)),
+        }
     }
 
-    fn record(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
+    fn open_account(&self, tenant: &Tenant, call: &NewRun) -> Result<(Account, Commit), JournalError> {
         self.check()?;
-        self.inner.record(tenant, booking)
-    }
-
-    fn flush(&self, _: RunId) -> Result<(), JournalError> {
-        Ok(())
+        self.inner.open_account(tenant, call)
     }
 
     async fn read(

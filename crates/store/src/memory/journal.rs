@@ -1,19 +1,19 @@
 //! A journal with the lifetime of its process.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    AttemptUsage, EncodedEvent, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry, JournalError,
-    LifecycleRecord, NewRun, Review, RunEnd, RunOutcome, RunRecord, RunState,
+    Account, AttemptUsage, Commit, EncodedEvent, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry,
+    JournalError, NewRun, Review, RunEnd, RunOutcome, RunRecord, RunState,
 };
 use ir::RunId;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct MemoryJournal {
-    pub(super) shelf: Mutex<Tables>,
+    pub(super) shelf: Arc<Mutex<Tables>>,
 }
 
 #[derive(Debug, Default)]
@@ -80,6 +80,29 @@ impl MemoryJournal {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn insert(&self, tenant: &Tenant, new: &NewRun) -> Result<(), JournalError> {
+        let mut shelf = self.shelf();
+        let runs = &mut shelf.runs;
+        if let Some(once) = &new.once {
+            if let Some(named) = holder(runs, tenant, &new.client, once) {
+                return Err(JournalError::DuplicateKey(named));
+            }
+            // An expired key is released.
+            let held = |run: &Run| run.new.once.as_ref().is_some_and(|held| held.key == once.key);
+            for ((owner, _), run) in runs.iter_mut() {
+                if owner == tenant && run.new.client == new.client && held(run) {
+                    run.new.once = None;
+                }
+            }
+        }
+        let key = (tenant.clone(), new.id);
+        if runs.contains_key(&key) {
+            return Err(JournalError::Exists(new.id));
+        }
+        runs.insert(key, Run::new(new));
+        Ok(())
+    }
+
     fn write(
         &self,
         tenant: &Tenant,
@@ -143,68 +166,33 @@ fn holder(
 
 #[async_trait]
 impl Journal for MemoryJournal {
-    async fn create(&self, tenant: &Tenant, new: &NewRun) -> Result<(), JournalError> {
-        let mut shelf = self.shelf();
-        let runs = &mut shelf.runs;
-        if let Some(once) = &new.once {
-            if let Some(named) = holder(runs, tenant, &new.client, once) {
-                return Err(JournalError::DuplicateKey(named));
-            }
-            // An expired key is released.
-            let held = |run: &Run| run.new.once.as_ref().is_some_and(|held| held.key == once.key);
-            for ((owner, _), run) in runs.iter_mut() {
-                if owner == tenant && run.new.client == new.client && held(run) {
-                    run.new.once = None;
-                }
-            }
-        }
-        let key = (tenant.clone(), new.id);
-        if runs.contains_key(&key) {
-            return Err(JournalError::Exists(new.id));
-        }
-        runs.insert(key, Run::new(new));
-        Ok(())
+    fn create(&self, tenant: &Tenant, new: &NewRun) -> Commit {
+        Commit::ready(self.insert(tenant, new))
     }
 
-    async fn append(
-        &self,
-        tenant: &Tenant,
-        run: RunId,
-        after: u64,
-        events: &[EncodedEvent],
-    ) -> Result<(), JournalError> {
-        self.write(tenant, run, after, events, None)
+    fn append(&self, tenant: &Tenant, run: RunId, after: u64, events: &[EncodedEvent]) -> Commit {
+        Commit::ready(self.write(tenant, run, after, events, None))
     }
 
-    async fn finish(
+    fn finish(
         &self,
         tenant: &Tenant,
         run: RunId,
         after: u64,
         events: &[EncodedEvent],
         end: &RunEnd,
-    ) -> Result<(), JournalError> {
-        self.write(tenant, run, after, events, Some(end))
+    ) -> Commit {
+        Commit::ready(self.write(tenant, run, after, events, Some(end)))
     }
 
-    fn record(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
-        match booking {
-            LifecycleRecord::Started(new) => {
-                self.shelf()
-                    .runs
-                    .entry((tenant.clone(), new.id))
-                    .or_insert_with(|| Run::new(&new));
-                Ok(())
-            }
-            LifecycleRecord::Ended { run, last, end } => {
-                match self.write(tenant, run, 0, last.as_slice(), Some(&end)) {
-                    Err(JournalError::Unknown(_) | JournalError::Ended(_) | JournalError::Fenced(_)) => {
-                        Ok(())
-                    }
-                    written => written,
-                }
-            }
-        }
+    fn open_account(&self, tenant: &Tenant, call: &NewRun) -> Result<(Account, Commit), JournalError> {
+        let started = Commit::ready(self.insert(tenant, call));
+        let (journal, tenant, run) = (self.clone(), tenant.clone(), call.id);
+        let account = Account::new(move |end| {
+            // A run that has events is ended by its writer.
+            journal.write(&tenant, run, 0, &[], Some(&end)).ok();
+        });
+        Ok((account, started))
     }
 
     async fn read(

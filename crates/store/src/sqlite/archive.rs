@@ -26,7 +26,7 @@ impl Archive for SqliteJournal {
                 include_str!("query/list_runs_in_state.sql")
             }
         };
-        self.calls.settle().await?;
+        self.accounting.settle().await?;
         let tenant = tenant.clone();
         let before = filter
             .before
@@ -78,21 +78,13 @@ impl Archive for SqliteJournal {
     }
 
     async fn attempt_usage(&self, tenant: &Tenant, run: RunId) -> Result<Vec<AttemptUsage>, JournalError> {
-        let settled = self.calls.settle().await;
+        self.accounting.settle().await?;
         let of = tenant.clone();
         let query = move |connection: &Connection| {
             let values = params![of.as_str(), run.to_string()];
             select(connection, include_str!("query/read_usage.sql"), values, spent)
         };
-        let rows = self.readers.read(query).await?;
-        match settled {
-            // Usage that is not in the tables yet is read from the spool.
-            Err(error) if rows.is_empty() => {
-                let held = self.calls.held(tenant, run);
-                held.end.map(|end| end.usage).ok_or(error)
-            }
-            _ => Ok(rows),
-        }
+        self.readers.read(query).await
     }
 
     async fn usage(
@@ -100,7 +92,7 @@ impl Archive for SqliteJournal {
         tenant: Option<&Tenant>,
         filter: &UsageFilter,
     ) -> Result<Vec<UsageRow>, JournalError> {
-        self.calls.settle().await?;
+        self.accounting.settle().await?;
         let (tenant, filter) = (tenant.cloned(), filter.clone());
         let query = move |connection: &Connection| {
             let values = params![

@@ -1,50 +1,10 @@
-//! Statements that insert runs, events and usage. A statement is taken from the cache once for all rows, and
+//! Statements that insert events and usage. A statement is taken from the cache once for all rows, and
 //! common values are bound once. Which rows belong together is decided by the caller.
 
-use engine::Tenant;
-use engine::port::{EncodedEvent, JournalError, NewRun, RunEnd, RunState};
+use engine::port::{EncodedEvent, JournalError, RunEnd};
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
-use super::row::{failed, kind_columns, to_i64};
-use super::spool::Told;
-
-/// Runs without an idempotency key.
-pub(super) struct InsertRuns<'c>(CachedStatement<'c>);
-
-impl<'c> InsertRuns<'c> {
-    pub(super) fn prepare(connection: &'c Connection) -> Result<Self, JournalError> {
-        prepare(connection, include_str!("query/insert_spooled_run.sql")).map(Self)
-    }
-
-    /// Inserts a run in its current state. Returns whether it was new.
-    pub(super) fn add(
-        &mut self,
-        tenant: &Tenant,
-        id: &str,
-        new: &NewRun,
-        told: &Told<'_>,
-    ) -> Result<bool, JournalError> {
-        let finish = told.end.map(|end| &end.finish);
-        let finished_at_ms = finish.map(|finish| to_i64(finish.at_ms)).transpose()?;
-        let (created_at_ms, count) = (to_i64(new.created_at_ms)?, to_i64(told.events.len() as u64)?);
-        let (kind, module) = kind_columns(&new.kind);
-        let made = self.0.execute(params![
-            tenant.as_str(),
-            id,
-            module,
-            new.command,
-            finish.map_or(RunState::Running, |finish| finish.state()).as_str(),
-            finish.and_then(|finish| finish.code.as_deref()),
-            created_at_ms,
-            finished_at_ms,
-            count,
-            new.client,
-            told.end.and_then(|end| end.review.as_deref()),
-            kind,
-        ]);
-        Ok(made.map_err(failed)? == 1)
-    }
-}
+use super::row::{failed, to_i64};
 
 pub(super) struct InsertEvents<'c>(CachedStatement<'c>);
 

@@ -1,22 +1,21 @@
 //! The journal in SQLite.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    EncodedEvent, EventKind, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry, JournalError,
-    LifecycleRecord, NewRun, Review, RunEnd, RunRecord, RunState,
+    Account, Commit, EncodedEvent, EventKind, IdempotencyClaim, IdempotencyMatch, Journal, JournalEntry,
+    JournalError, NewRun, RunEnd, RunKind, RunRecord, RunState,
 };
 use ir::RunId;
 use rusqlite::{Connection, Row, params};
 
+use super::accounting::Accounting;
 use super::database::{Options, Readers, prepare};
 use super::keys::SqliteKeys;
 use super::row::{corrupt, failed, get, run_row, select, select_one, text, to_i64, to_u64};
-use super::spool::{Calls, Words};
 use super::writer::{WriteOp, Writer, idempotency_match};
 use crate::limits;
 
@@ -24,7 +23,8 @@ use crate::limits;
 pub struct SqliteJournal {
     pub(super) readers: Readers,
     pub(super) writer: Writer,
-    pub(super) calls: Calls,
+    pub(super) accounting: Accounting,
+    path: PathBuf,
 }
 
 impl SqliteJournal {
@@ -41,11 +41,11 @@ impl SqliteJournal {
         };
         let writer = tokio::task::spawn_blocking(open).await;
         let writer = writer.map_err(JournalError::from_backend)??;
-        let calls = Calls::new(path.to_owned(), writer.clone());
         Ok(Self {
             readers: Readers::new(path),
+            accounting: Accounting::start(path, writer.clone())?,
             writer,
-            calls,
+            path: path.to_owned(),
         })
     }
 
@@ -59,7 +59,7 @@ impl SqliteJournal {
 
     /// Closes all connections; what was written remains.
     pub async fn close(&self) {
-        self.calls.close().await;
+        self.accounting.close().await;
         self.writer.close().await;
         self.readers.close().await;
     }
@@ -71,29 +71,6 @@ impl SqliteJournal {
             select_one(connection, include_str!("query/find_run.sql"), values, run_row)
         };
         Ok(self.readers.read(query).await?.map(|(_, row)| row))
-    }
-
-    async fn write(&self, tenant: &Tenant, run: RunId, words: Words<'_>) -> Result<(), JournalError> {
-        if self.calls.say(tenant, run, words)? {
-            return Ok(());
-        }
-        let write = WriteOp::Append {
-            held: self.calls.take_over(tenant, run).map(Box::new),
-            tenant: tenant.clone(),
-            run,
-            after: words.after,
-            events: words.events.to_vec(),
-            end: words.end.cloned(),
-        };
-        self.writer.write(write).await
-    }
-
-    /// Events of a run that are not in the tables yet.
-    fn held(&self, tenant: &Tenant, run: RunId) -> Vec<JournalEntry> {
-        let entries = (1..).zip(self.calls.held(tenant, run).events);
-        entries
-            .map(|(offset, event)| JournalEntry { offset, event })
-            .collect()
     }
 
     async fn entry(
@@ -146,44 +123,40 @@ impl SqliteJournal {
 
 #[async_trait]
 impl Journal for SqliteJournal {
-    async fn create(&self, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
+    fn create(&self, tenant: &Tenant, run: &NewRun) -> Commit {
         let (tenant, run) = (tenant.clone(), run.clone());
-        self.writer.write(WriteOp::Create { tenant, run }).await
+        self.writer.write(WriteOp::Create { tenant, run })
     }
 
-    async fn append(
-        &self,
-        tenant: &Tenant,
-        run: RunId,
-        after: u64,
-        events: &[EncodedEvent],
-    ) -> Result<(), JournalError> {
-        let end = None;
-        self.write(tenant, run, Words { after, events, end }).await
+    fn append(&self, tenant: &Tenant, run: RunId, after: u64, events: &[EncodedEvent]) -> Commit {
+        self.writer.write(WriteOp::Append {
+            tenant: tenant.clone(),
+            run,
+            after,
+            events: events.to_vec(),
+            end: None,
+        })
     }
 
-    async fn finish(
+    fn finish(
         &self,
         tenant: &Tenant,
         run: RunId,
         after: u64,
         events: &[EncodedEvent],
         end: &RunEnd,
-    ) -> Result<(), JournalError> {
-        let end = Some(end);
-        self.write(tenant, run, Words { after, events, end }).await
+    ) -> Commit {
+        self.writer.write(WriteOp::Append {
+            tenant: tenant.clone(),
+            run,
+            after,
+            events: events.to_vec(),
+            end: Some(end.clone()),
+        })
     }
 
-    fn record(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
-        self.calls.book(tenant, booking)
-    }
-
-    fn buffer(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
-        self.calls.note(tenant, booking)
-    }
-
-    fn flush(&self, run: RunId) -> Result<(), JournalError> {
-        self.calls.commit(run)
+    fn open_account(&self, tenant: &Tenant, call: &NewRun) -> Result<(Account, Commit), JournalError> {
+        self.accounting.open(tenant, call)
     }
 
     async fn read(
@@ -194,22 +167,10 @@ impl Journal for SqliteJournal {
         limit: usize,
     ) -> Result<Vec<JournalEntry>, JournalError> {
         let entries = self.entries(tenant, run, after, limit).await?;
-        if !entries.is_empty() {
-            return Ok(entries);
+        if entries.is_empty() && self.find(tenant, run).await?.is_none() {
+            return Err(JournalError::Unknown(run));
         }
-        match self.find(tenant, run).await? {
-            None => Err(JournalError::Unknown(run)),
-            // It was spooled, and is in the tables by now.
-            Some(row) if row.last_offset > after => {
-                let entries = self.entries(tenant, run, after, limit).await?;
-                if !entries.is_empty() {
-                    return Ok(entries);
-                }
-                let held = self.held(tenant, run).into_iter();
-                Ok(held.filter(|entry| entry.offset > after).take(limit).collect())
-            }
-            Some(_) => Ok(entries),
-        }
+        Ok(entries)
     }
 
     async fn find_chunk(
@@ -218,39 +179,22 @@ impl Journal for SqliteJournal {
         run: RunId,
         seq: u64,
     ) -> Result<Option<JournalEntry>, JournalError> {
-        if let Some(entry) = self.entry(tenant, run, seq).await? {
-            return Ok(Some(entry));
-        }
-        if self.find(tenant, run).await?.is_none() {
+        let entry = self.entry(tenant, run, seq).await?;
+        if entry.is_none() && self.find(tenant, run).await?.is_none() {
             return Err(JournalError::Unknown(run));
         }
-        // Spooled events are in the tables by now, unless writes fail.
-        let entry = self.entry(tenant, run, seq).await?;
-        let held = || self.held(tenant, run).into_iter();
-        Ok(entry.or_else(|| held().find(|entry| entry.event.seq == Some(seq))))
+        Ok(entry)
     }
 
     async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRecord>, JournalError> {
-        let settled = self.calls.settle().await;
         let row = self.row(tenant, run).await?;
-        let Err(error) = settled else { return Ok(row) };
-        // Data that is not in the tables is read from the spool.
-        let held = self.calls.held(tenant, run);
-        let Some(mut row) = row.or_else(|| held.new.map(spooled_row)) else {
-            return Err(error);
-        };
-        if row.state == RunState::Running && row.last_offset == 0 {
-            row.last_offset = held.events.len() as u64;
-            if let Some(end) = held.end {
-                row.state = end.finish.state();
-                row.finished = Some(end.finish);
-                row.review = end.review.map(|reason| Review {
-                    reason,
-                    verdict: None,
-                });
-            }
+        // The start or the end of a relayed call may still be in the accounting log.
+        let is_current = |row: &RunRecord| row.kind != RunKind::Relay || row.state != RunState::Running;
+        if row.as_ref().is_some_and(is_current) {
+            return Ok(row);
         }
-        Ok(Some(row))
+        self.accounting.settle().await?;
+        self.row(tenant, run).await
     }
 
     async fn find_by_idempotency_key(
@@ -265,42 +209,16 @@ impl Journal for SqliteJournal {
     }
 
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError> {
-        self.calls.pick_up().await?;
-        let settled = self.calls.settle().await;
+        self.accounting.adopt(&self.path).await?;
+        // A full file does not prevent a start: the records are applied later.
+        match self.accounting.settle().await {
+            Ok(()) | Err(JournalError::Full) => {}
+            Err(error) => return Err(error),
+        }
         let query = |connection: &Connection| {
             select(connection, include_str!("query/unfinished_runs.sql"), [], run_row)
         };
-        let runs = self.readers.read(query).await?;
-        if settled.is_ok() {
-            return Ok(runs);
-        }
-        // Data that is not in the tables is read from the spool: some runs have ended, others are missing in
-        // the tables.
-        let mut candidates: BTreeSet<_> = self.calls.begun().into_iter().collect();
-        candidates.extend(runs.into_iter().map(|(tenant, row)| (tenant, row.id)));
-        let mut runs = Vec::new();
-        for (tenant, run) in candidates {
-            let row = self.find(&tenant, run).await?;
-            let row = row.filter(|row| row.state == RunState::Running);
-            runs.extend(row.map(|row| (tenant, row)));
-        }
-        runs.sort_by_key(|(_, row)| row.id);
-        Ok(runs)
-    }
-}
-
-/// A run that is only in the spool.
-fn spooled_row(new: NewRun) -> RunRecord {
-    RunRecord {
-        id: new.id,
-        kind: new.kind,
-        client: new.client,
-        command: new.command,
-        state: RunState::Running,
-        created_at_ms: new.created_at_ms,
-        finished: None,
-        review: None,
-        last_offset: 0,
+        self.readers.read(query).await
     }
 }
 

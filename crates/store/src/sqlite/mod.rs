@@ -2,15 +2,14 @@
 //! Write-ahead logging with `synchronous = NORMAL` survives a killed process; a power failure may lose the
 //! last writes unless the operator configures `FULL`.
 
+mod accounting;
 mod archive;
-mod booking;
 mod database;
 mod inserts;
 mod journal;
 mod keys;
 mod row;
 mod schema;
-mod spool;
 mod wal_checkpoint;
 mod writer;
 

@@ -45,6 +45,18 @@ pub(super) fn select_one<T>(
     Ok(select(connection, text, values, convert)?.pop())
 }
 
+/// Commits the statements if they succeed.
+pub(super) fn in_transaction<T>(
+    connection: &Connection,
+    statements: impl FnOnce(&Connection) -> Result<T, JournalError>,
+) -> Result<T, JournalError> {
+    // Rolls back on drop.
+    let transaction = connection.unchecked_transaction().map_err(failed)?;
+    let result = statements(&transaction)?;
+    transaction.commit().map_err(failed)?;
+    Ok(result)
+}
+
 /// Executes a statement; returns how many rows it changed.
 pub(super) fn execute(
     connection: &Connection,

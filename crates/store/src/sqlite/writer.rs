@@ -1,30 +1,28 @@
-//! The connection that writes runs and their events, on a thread of its own. All writes in the queue share
-//! one transaction, so that many runs share a commit and a run needs one message to the thread and one back,
-//! however many events it appends. Statements stay prepared. Lifecycle records, which delay no run, are
-//! written in between, in steps.
+//! The connection that writes, on a thread of its own. All writes of runs in the queue share one transaction, so
+//! that many runs share a commit and a run needs one message to the thread and one back, however many events it
+//! appends. Statements stay prepared.
 //!
 //! A failed transaction is rolled back and its writes are repeated one by one, so that a write fails only for
 //! its own reasons. A refusal (duplicate key, second writer) changes nothing and requires no rollback.
+//!
+//! The queue has no bound of its own: a run waits for its last write before the next one, so there are at most
+//! two writes for each run in progress.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 use std::thread;
 
 use engine::Tenant;
 use engine::port::{
-    EncodedEvent, IdempotencyClaim, IdempotencyMatch, JournalError, NewRun, RunEnd, RunState,
+    Commit, EncodedEvent, IdempotencyClaim, IdempotencyMatch, JournalError, NewRun, RunEnd, RunState,
 };
 use ir::RunId;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::booking::{Bookings, bring};
 use super::database::{Options, connect};
 use super::inserts::{InsertEvents, InsertUsage, Owner, owner};
-use super::row::{closed, corrupt, failed, kind_columns, select_one, text, to_i64};
-use super::spool::{Held, Line};
+use super::row::{closed, corrupt, failed, in_transaction, kind_columns, select_one, text, to_i64};
 use super::wal_checkpoint::{WalCheckpointer, count_pages};
 use crate::limits;
 
@@ -33,7 +31,7 @@ const STATEMENTS: usize = 16;
 
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
-    queue: mpsc::Sender<Job>,
+    queue: mpsc::UnboundedSender<Job>,
 }
 
 #[derive(Debug)]
@@ -45,8 +43,6 @@ pub(super) enum WriteOp {
     Append {
         tenant: Tenant,
         run: RunId,
-        /// Data of the run that may not be in the tables yet.
-        held: Option<Box<Held>>,
         after: u64,
         events: Vec<EncodedEvent>,
         end: Option<RunEnd>,
@@ -70,10 +66,6 @@ enum Job {
         write: WriteOp,
         done: Done,
     },
-    Book {
-        lines: Arc<[Line]>,
-        done: Done,
-    },
     /// A rare write: a key, a review, pruning.
     Run(Work),
     Close(oneshot::Sender<()>),
@@ -83,22 +75,25 @@ impl Writer {
     pub(super) fn start(path: &Path, options: Options) -> Result<Self, JournalError> {
         let connection = open(path, options).map_err(failed)?;
         let checkpoints = WalCheckpointer::start(path)?;
-        let (queue, jobs) = mpsc::channel(limits::WRITES_WAITING_MAX);
+        let (queue, jobs) = mpsc::unbounded_channel();
+        let thread = WriterThread {
+            connection,
+            checkpoints,
+        };
         thread::Builder::new()
             .name(String::from("journal"))
-            .spawn(move || run(connection, checkpoints, jobs))
+            .spawn(move || thread.work(jobs))
             .map_err(JournalError::from_backend)?;
         Ok(Self { queue })
     }
 
-    /// Returns when the write is committed.
-    pub(super) async fn write(&self, write: WriteOp) -> Result<(), JournalError> {
-        self.submit(|done| Job::Write { write, done }).await
-    }
-
-    /// Returns when the lifecycle records are committed or some of them could not be written. Idempotent.
-    pub(super) async fn book(&self, lines: Arc<[Line]>) -> Result<(), JournalError> {
-        self.submit(|done| Job::Book { lines, done }).await
+    /// Queues a write.
+    pub(super) fn write(&self, write: WriteOp) -> Commit {
+        let (done, answer) = oneshot::channel();
+        if self.queue.send(Job::Write { write, done }).is_err() {
+            return Commit::ready(Err(closed()));
+        }
+        Commit::new(async { answer.await.map_err(|_| closed())? })
     }
 
     /// Executes statements in a transaction of their own and returns when it is committed.
@@ -107,25 +102,22 @@ impl Writer {
         statements: impl FnOnce(&Connection) -> Result<T, JournalError> + Send + 'static,
     ) -> Result<T, JournalError> {
         let (done, answer) = oneshot::channel();
-        let work = move |connection: &Connection| {
+        self.queue(move |connection| {
             // The receiver may be gone.
             done.send(in_transaction(connection, statements)).ok();
-        };
-        let job = Job::Run(Work(Box::new(work)));
-        self.queue.send(job).await.map_err(|_| closed())?;
+        });
         answer.await.map_err(|_| closed())?
     }
 
-    async fn submit(&self, job: impl FnOnce(Done) -> Job) -> Result<(), JournalError> {
-        let (done, answer) = oneshot::channel();
-        self.queue.send(job(done)).await.map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
+    /// Queues statements that begin their own transaction; `false` if the writer is closed.
+    pub(super) fn queue(&self, work: impl FnOnce(&Connection) + Send + 'static) -> bool {
+        self.queue.send(Job::Run(Work(Box::new(work)))).is_ok()
     }
 
     /// Completes queued jobs; later ones are refused.
     pub(super) async fn close(&self) {
         let (done, answer) = oneshot::channel();
-        if self.queue.send(Job::Close(done)).await.is_ok() {
+        if self.queue.send(Job::Close(done)).is_ok() {
             answer.await.ok();
         }
     }
@@ -154,96 +146,62 @@ fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn run(connection: Connection, mut checkpoints: WalCheckpointer, mut jobs: mpsc::Receiver<Job>) {
-    let mut batch = Vec::new();
-    let mut bookings = VecDeque::new();
-    let mut works = Vec::new();
-    loop {
-        let mut next = match bookings.is_empty() {
-            true => jobs.blocking_recv(),
-            false => jobs.try_recv().ok(),
-        };
-        if next.is_none() && bookings.is_empty() {
-            return;
-        }
-        let mut close = None;
-        while let Some(job) = next {
-            match job {
-                Job::Write { write, done } => batch.push((write, done)),
-                Job::Book { lines, done } => bookings.push_back((Bookings::new(lines), done)),
-                Job::Run(work) => works.push(work),
-                Job::Close(done) => {
-                    close = Some(done);
-                    break;
-                }
-            }
-            let room = batch.len() < limits::WRITE_BATCH_MAX;
-            next = if room { jobs.try_recv().ok() } else { None };
-        }
-        if !batch.is_empty() {
-            execute_batch(&connection, &mut batch);
-        }
-        for Work(work) in works.drain(..) {
-            work(&connection);
-        }
-        step(&connection, &mut bookings, || !jobs.is_empty());
-        if let Some(close) = close {
-            while !bookings.is_empty() {
-                step(&connection, &mut bookings, || false);
-            }
-            jobs.close();
-            // The file is closed before the caller is notified.
-            drop((checkpoints, connection));
-            close.send(()).ok();
-            return;
-        }
-        checkpoints.maybe_checkpoint(&connection);
-    }
-}
-
-/// Writes lifecycle records until another write waits; at least a few rows.
-fn step(connection: &Connection, waiting: &mut VecDeque<(Bookings, Done)>, is_contended: impl Fn() -> bool) {
-    let Some((bookings, _)) = waiting.front_mut() else {
-        return;
-    };
-    let ended = match bookings.step(connection, is_contended) {
-        Ok(false) => return,
-        ended => ended.map(|_| ()),
-    };
-    if let Some((_, done)) = waiting.pop_front() {
-        // The receiver may be gone.
-        done.send(ended).ok();
-    }
-}
-
 type QueuedWrite = (WriteOp, Done);
 
-fn execute_batch(connection: &Connection, batch: &mut Vec<QueuedWrite>) {
-    let results = match write_batch(connection, batch.iter().map(|(write, _)| write)) {
-        Ok(results) => results,
-        Err(error) if batch.len() == 1 => vec![Err(error)],
-        Err(_) => batch
-            .iter()
-            .map(|(write, _)| write_one(connection, write))
-            .collect(),
-    };
-    for ((write, done), result) in batch.drain(..).zip(results) {
-        let written = result.is_ok();
-        if done.send(result).is_err() && written {
-            discard_run(connection, &write);
-        }
-    }
+struct WriterThread {
+    connection: Connection,
+    checkpoints: WalCheckpointer,
 }
 
-fn in_transaction<T>(
-    connection: &Connection,
-    statements: impl FnOnce(&Connection) -> Result<T, JournalError>,
-) -> Result<T, JournalError> {
-    // Rolls back on drop.
-    let transaction = connection.unchecked_transaction().map_err(failed)?;
-    let result = statements(&transaction)?;
-    transaction.commit().map_err(failed)?;
-    Ok(result)
+impl WriterThread {
+    fn work(mut self, mut jobs: mpsc::UnboundedReceiver<Job>) {
+        let mut batch = Vec::new();
+        while let Some(job) = jobs.blocking_recv() {
+            let mut next = Some(job);
+            let mut other = None;
+            while let Some(job) = next {
+                match job {
+                    Job::Write { write, done } => batch.push((write, done)),
+                    job => {
+                        other = Some(job);
+                        break;
+                    }
+                }
+                let has_room = batch.len() < limits::WRITE_BATCH_MAX;
+                next = if has_room { jobs.try_recv().ok() } else { None };
+            }
+            if !batch.is_empty() {
+                self.execute_batch(&mut batch);
+            }
+            match other {
+                Some(Job::Run(Work(work))) => work(&self.connection),
+                Some(Job::Close(done)) => {
+                    jobs.close();
+                    // The file is closed before the caller is notified.
+                    drop(self);
+                    done.send(()).ok();
+                    return;
+                }
+                _ => {}
+            }
+            self.checkpoints.maybe_checkpoint(&self.connection);
+        }
+    }
+
+    fn execute_batch(&self, batch: &mut Vec<QueuedWrite>) {
+        let results = match write_batch(&self.connection, batch.iter().map(|(write, _)| write)) {
+            Ok(results) => results,
+            Err(error) if batch.len() == 1 => vec![Err(error)],
+            Err(_) => batch
+                .iter()
+                .map(|(write, _)| write_one(&self.connection, write))
+                .collect(),
+        };
+        for ((_, done), result) in batch.drain(..).zip(results) {
+            // The receiver may be gone.
+            done.send(result).ok();
+        }
+    }
 }
 
 fn write_one(connection: &Connection, write: &WriteOp) -> Result<(), JournalError> {
@@ -275,20 +233,14 @@ fn perform(connection: &Connection, write: &WriteOp) -> Result<(), JournalError>
         WriteOp::Append {
             tenant,
             run,
-            held,
             after,
             events,
             end,
-        } => {
-            if let Some(held) = held {
-                bring(connection, tenant, held)?;
-            }
-            append(connection, tenant, *run, *after, events, end.as_ref())
-        }
+        } => append(connection, tenant, *run, *after, events, end.as_ref()),
     }
 }
 
-fn create(connection: &Connection, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
+pub(super) fn create(connection: &Connection, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
     if let Some(once) = &run.once {
         claim_idempotency_key(connection, tenant, &run.client, once)?;
     }
@@ -384,13 +336,25 @@ fn append(
         return Err(refusal(connection, tenant, run));
     }
     InsertEvents::prepare(connection)?.add(tenant, &id, from, events)?;
-    let Some(end) = end else { return Ok(()) };
-    let (client, module) = owner(connection, tenant, &id)?;
+    match end {
+        Some(end) => insert_usage(connection, tenant, &id, end),
+        None => Ok(()),
+    }
+}
+
+/// Inserts the usage of a run that is in the tables.
+pub(super) fn insert_usage(
+    connection: &Connection,
+    tenant: &str,
+    id: &str,
+    end: &RunEnd,
+) -> Result<(), JournalError> {
+    let (client, module) = owner(connection, tenant, id)?;
     let owner = Owner {
         client: &client,
         module: &module,
     };
-    InsertUsage::prepare(connection)?.add(tenant, &id, owner, end)
+    InsertUsage::prepare(connection)?.add(tenant, id, owner, end)
 }
 
 /// Why the fenced update matched no row.
@@ -407,16 +371,5 @@ fn refusal(connection: &Connection, tenant: &str, run: RunId) -> JournalError {
         Ok(None) => JournalError::Unknown(run),
         Ok(Some(state)) if state != RunState::Running.as_str() => JournalError::Ended(run),
         Ok(Some(_)) => JournalError::Fenced(run),
-    }
-}
-
-/// The requester of a run disconnected before it was created, so it will never run.
-fn discard_run(connection: &Connection, write: &WriteOp) {
-    if let WriteOp::Create { tenant, run } = write {
-        // A run that cannot be deleted is found unfinished by the next server and closed there.
-        connection
-            .prepare_cached(include_str!("query/delete_run.sql"))
-            .and_then(|mut statement| statement.execute(params![tenant.as_str(), String::from(run.id)]))
-            .ok();
     }
 }

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{EncodedEvent, EventKind, Journal, NewRun, RunKind};
-use futures::FutureExt;
-use ir::RunId;
+use engine::port::{EncodedEvent, EventKind, Journal};
 use store::limits;
 use store::memory::MemoryJournal;
 use store::sqlite::SqliteJournal;
@@ -49,39 +47,6 @@ async fn newer_schema_is_refused() {
     drop(file);
     let error = SqliteJournal::open(&path).await.unwrap_err();
     assert!(error.to_string().contains("version 99"), "{error}");
-}
-
-/// The run will never be executed, so it must not be listed as running.
-#[tokio::test]
-async fn run_is_discarded_if_its_creator_disconnected() {
-    let folder = tempfile::tempdir().unwrap();
-    let journal = SqliteJournal::open(&folder.path().join("journal.db"))
-        .await
-        .unwrap();
-    let tenant = Tenant::local();
-    let new = |number| NewRun {
-        id: RunId::from_parts(number, 0),
-        kind: RunKind::Module(String::from("m")),
-        command: String::from("{}"),
-        created_at_ms: number,
-        client: String::new(),
-        once: None,
-    };
-    let mut made = Vec::new();
-    for number in 1..=50 {
-        let run = new(number);
-        // Starts the call and drops it.
-        let created = journal.create(&tenant, &run).now_or_never();
-        made.extend(created.is_some().then_some(run.id));
-    }
-    // Waits for all the others.
-    let last = new(51);
-    journal.create(&tenant, &last).await.unwrap();
-    made.push(last.id);
-    assert!(made.len() < 51, "no creator disconnected early");
-    let unfinished = journal.unfinished().await.unwrap();
-    let unfinished: Vec<RunId> = unfinished.into_iter().map(|(_, row)| row.id).collect();
-    assert_eq!(unfinished, made);
 }
 
 #[tokio::test]

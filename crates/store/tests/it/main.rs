@@ -1,10 +1,10 @@
 //! The adapters of this crate against the suites of their ports.
 
 #[cfg(test)]
+mod accounting;
+#[cfg(test)]
 mod archive;
 #[cfg(test)]
 mod disk_full;
 mod journal;
 mod keys;
-#[cfg(test)]
-mod spool;

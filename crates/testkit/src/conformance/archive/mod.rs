@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::Tenant;
 use engine::port::{
-    Archive, AttemptUsage, DAY_MS, EventKind, Journal, JournalError, LifecycleRecord, NewRun, ReviewDecision,
+    Account, Archive, AttemptUsage, DAY_MS, EventKind, Journal, JournalError, NewRun, ReviewDecision,
     ReviewOutcome, RunEnd, RunFilter, RunKind, RunStatus, UsageFilter, UsageRow,
 };
 
@@ -25,9 +25,9 @@ where
     runs_are_found_by_their_state(empty().await).await;
     the_first_review_decision_is_final(empty().await).await;
     every_run_is_accounted_for_exactly_once(empty().await).await;
-    recorded_runs_count_once_and_are_visible_at_once(empty().await).await;
-    buffered_records_are_written_by_flush(empty().await).await;
-    a_recorded_run_may_have_one_event(empty().await).await;
+    accounts_count_once_and_are_visible_at_once(empty().await).await;
+    a_run_with_events_is_ended_by_its_writer(empty().await).await;
+    unawaited_writes_keep_their_order(empty().await).await;
     usage_adds_up_and_unknown_stays_unknown(empty().await).await;
     usage_is_cut_by_time_and_tenant(empty().await).await;
     retention::old_runs_are_deleted_and_their_usage_is_kept(empty().await).await;
@@ -160,10 +160,20 @@ async fn every_run_is_accounted_for_exactly_once((journal, archive): Stores) {
     );
 }
 
-async fn recorded_runs_count_once_and_are_visible_at_once((journal, archive): Stores) {
+/// The account of a call whose start is recorded.
+async fn open(journal: &Arc<dyn Journal>, number: u128) -> Account {
+    let call = NewRun {
+        kind: RunKind::Relay,
+        ..new(run(number))
+    };
+    let (account, started) = journal.open_account(&Tenant::local(), &call).unwrap();
+    started.await.unwrap();
+    account
+}
+
+async fn accounts_count_once_and_are_visible_at_once((journal, archive): Stores) {
     let tenant = Tenant::local();
-    let enter = |number: u128| LifecycleRecord::Started(new(run(number)));
-    let close = |number: u128, code: Option<&str>, tokens: u64| {
+    let good = |tokens: u64| {
         let spent = AttemptUsage {
             attempt: 1,
             model: Some(String::from("m")),
@@ -172,21 +182,15 @@ async fn recorded_runs_count_once_and_are_visible_at_once((journal, archive): St
             output_tokens: Some(1),
             ..AttemptUsage::default()
         };
-        let end = RunEnd::new(code.map(String::from), 7, vec![spent]);
-        let run = run(number);
-        LifecycleRecord::Ended { run, last: None, end }
+        RunEnd::new(None, 7, vec![spent])
     };
-    // Many runs, each entered and closed twice, the second time with different numbers.
     for number in 1..=50 {
-        journal.record(&tenant, enter(number)).unwrap();
-        journal.record(&tenant, enter(number)).unwrap();
-        journal.record(&tenant, close(number, None, 10)).unwrap();
-        journal.record(&tenant, close(number, Some("E2010"), 99)).unwrap();
+        open(&journal, number).await.end(good(10));
     }
     let row = journal.find(&tenant, run(50)).await.unwrap().unwrap();
     assert_eq!(
-        (RunStatus::of(row.state, None), row.last_offset),
-        (RunStatus::Done, 0)
+        (RunStatus::of(row.state, None), row.last_offset, row.kind),
+        (RunStatus::Done, 0, RunKind::Relay)
     );
     let lines = archive
         .usage(Some(&tenant), &UsageFilter::default())
@@ -194,111 +198,54 @@ async fn recorded_runs_count_once_and_are_visible_at_once((journal, archive): St
         .unwrap();
     assert_eq!((lines[0].runs, lines[0].input_tokens), (50, Some(500)));
     assert_eq!(archive.attempt_usage(&tenant, run(3)).await.unwrap().len(), 1);
-    // An entered run that is not closed is unfinished; one that failed without attempts has unknown usage.
-    journal.record(&tenant, enter(51)).unwrap();
+    // A call with an open account is unfinished; one that failed without attempts has unknown usage.
+    let account = open(&journal, 51).await;
     let unfinished = journal.unfinished().await.unwrap();
     assert_eq!(
         unfinished.iter().map(|(_, row)| row.id).collect::<Vec<_>>(),
         [run(51)]
     );
-    let failed = LifecycleRecord::Ended {
-        run: run(51),
-        last: None,
-        end: RunEnd::new(Some(String::from("E4001")), 8, Vec::new()),
-    };
-    journal.record(&tenant, failed).unwrap();
+    account.end(RunEnd::new(Some(String::from("E4001")), 8, Vec::new()));
     assert_eq!(
         archive.attempt_usage(&tenant, run(51)).await.unwrap(),
         [AttemptUsage::unknown()]
     );
     let row = journal.find(&tenant, run(51)).await.unwrap().unwrap();
     assert_eq!(row.finished.unwrap().code.as_deref(), Some("E4001"));
-    // A run that another writer has ended keeps the usage of that writer.
-    journal.create(&tenant, &new(run(52))).await.unwrap();
+    // A call that another writer has ended keeps the usage of that writer.
+    let account = open(&journal, 52).await;
+    journal.find(&tenant, run(52)).await.unwrap().unwrap();
     end(&journal, 52, None, None, 5).await;
     let known = archive.attempt_usage(&tenant, run(52)).await.unwrap();
-    journal.record(&tenant, close(52, None, 10)).unwrap();
+    account.end(good(10));
     assert_eq!(archive.attempt_usage(&tenant, run(52)).await.unwrap(), known);
 }
 
-async fn buffered_records_are_written_by_flush((journal, archive): Stores) {
+async fn a_run_with_events_is_ended_by_its_writer((journal, _): Stores) {
     let tenant = Tenant::local();
-    for number in 1..=3 {
-        journal
-            .buffer(&tenant, LifecycleRecord::Started(new(run(number))))
-            .unwrap();
-    }
-    // A commit concerns its own run, and succeeds if the entries are already written.
-    for number in [3, 1, 2, 1] {
-        journal.flush(run(number)).unwrap();
-    }
-    assert_eq!(journal.unfinished().await.unwrap().len(), 3);
-    for number in [1, 2] {
-        let end = RunEnd::new(None, 7, vec![AttemptUsage::default()]);
-        let last = Some(last(EventKind::Final));
-        let run = run(number);
-        journal
-            .buffer(&tenant, LifecycleRecord::Ended { run, last, end })
-            .unwrap();
-    }
-    journal.flush(run(2)).unwrap();
-    journal.flush(run(1)).unwrap();
-    for number in [1, 2] {
-        let row = journal.find(&tenant, run(number)).await.unwrap().unwrap();
-        assert_eq!(
-            (RunStatus::of(row.state, None), row.last_offset),
-            (RunStatus::Done, 1)
-        );
-        assert_eq!(
-            archive.attempt_usage(&tenant, run(number)).await.unwrap().len(),
-            1
-        );
-    }
-    let left = journal.unfinished().await.unwrap();
-    assert_eq!(left.iter().map(|(_, row)| row.id).collect::<Vec<_>>(), [run(3)]);
-}
-
-async fn a_recorded_run_may_have_one_event((journal, _): Stores) {
-    let tenant = Tenant::local();
-    let enter = |number: u128| LifecycleRecord::Started(new(run(number)));
-    // The only event of such a run is stored with its end, and can be read at once.
-    journal.record(&tenant, enter(53)).unwrap();
-    let mut end_of_53 = RunEnd::new(None, 9, Vec::new());
-    end_of_53.review = Some(String::from("why"));
-    let whole = LifecycleRecord::Ended {
-        run: run(53),
-        last: Some(last(EventKind::Final)),
-        end: end_of_53,
-    };
-    journal.record(&tenant, whole.clone()).unwrap();
-    let entries = journal.read(&tenant, run(53), 0, 9).await.unwrap();
-    assert_eq!(entries.len(), 1);
-    assert_eq!(
-        (entries[0].offset, &entries[0].event),
-        (1, &last(EventKind::Final))
-    );
-    let row = journal.find(&tenant, run(53)).await.unwrap().unwrap();
-    assert_eq!(
-        (row.last_offset, row.review.unwrap().reason),
-        (1, String::from("why"))
-    );
-    journal.record(&tenant, whole).unwrap();
-    assert_eq!(journal.read(&tenant, run(53), 0, 9).await.unwrap(), entries);
-    // A run that already has events has another writer, which has to end it.
-    journal.record(&tenant, enter(54)).unwrap();
+    let account = open(&journal, 54).await;
+    journal.find(&tenant, run(54)).await.unwrap().unwrap();
     let event = last(EventKind::Progress);
     journal.append(&tenant, run(54), 0, &[event]).await.unwrap();
-    let without = LifecycleRecord::Ended {
-        run: run(54),
-        last: None,
-        end: RunEnd::new(None, 9, Vec::new()),
-    };
-    journal.record(&tenant, without).unwrap();
+    account.end(RunEnd::new(None, 9, Vec::new()));
     let row = journal.find(&tenant, run(54)).await.unwrap().unwrap();
     assert_eq!(row.finished, None);
     let ended = RunEnd::new(None, 9, Vec::new());
     let tail = [last(EventKind::Final)];
     journal.finish(&tenant, run(54), 1, &tail, &ended).await.unwrap();
+}
+
+/// The order of the calls is the order of the writes, whether or not anyone waits.
+async fn unawaited_writes_keep_their_order((journal, _): Stores) {
+    let tenant = Tenant::local();
+    drop(journal.create(&tenant, &new(run(1))));
+    for seq in 1..=9 {
+        drop(journal.append(&tenant, run(1), seq - 1, &chunks(seq..=seq)));
+    }
+    let tail = [last(EventKind::Final)];
+    let end = RunEnd::new(None, 9, Vec::new());
+    journal.finish(&tenant, run(1), 9, &tail, &end).await.unwrap();
+    assert_eq!(journal.read(&tenant, run(1), 0, 20).await.unwrap().len(), 10);
 }
 
 async fn usage_adds_up_and_unknown_stays_unknown((journal, archive): Stores) {
