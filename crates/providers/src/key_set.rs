@@ -1,22 +1,25 @@
 //! Fetches a set of signing keys over HTTPS. This file does not depend on the use of the keys.
 
 use async_trait::async_trait;
-use futures::StreamExt;
+use hyper::header::HeaderMap;
+use ir::Error;
 use tenancy::JwksSource;
+use tokio::time::{Instant, timeout};
+use url::Url;
 
-use crate::http::Client;
+use crate::http::{Client, collect};
 use crate::limits;
 
 #[derive(Debug)]
 pub struct KeySetUrl {
     client: Client,
-    url: reqwest::Url,
+    url: Url,
 }
 
 impl KeySetUrl {
     /// A manipulated response would allow forged signatures, so the URL must be HTTPS or on this host.
     pub fn new(client: Client, url: &str) -> Result<Self, String> {
-        let url: reqwest::Url = url
+        let url: Url = url
             .parse()
             .map_err(|error| format!("`{url}` is not a URL: {error}"))?;
         let host = url.host_str().unwrap_or_default();
@@ -37,23 +40,27 @@ impl JwksSource for KeySetUrl {
     }
 
     async fn fetch(&self) -> Result<String, String> {
-        let request = self
-            .client
-            .reqwest
-            .get(self.url.clone())
-            .timeout(limits::KEY_SET_TIME_MAX);
-        let answer = request.send().await.map_err(|error| error.to_string())?;
-        if !answer.status().is_success() {
-            return Err(format!("the answer has status {}", answer.status()));
-        }
-        let mut bytes = Vec::new();
-        let mut pieces = answer.bytes_stream();
-        while let Some(piece) = pieces.next().await {
-            bytes.extend_from_slice(&piece.map_err(|error| error.to_string())?);
-            if bytes.len() > limits::KEY_SET_BYTES_MAX {
-                return Err(format!("it is larger than {} bytes", limits::KEY_SET_BYTES_MAX));
+        let fetching = async {
+            let deadline = Instant::now() + limits::KEY_SET_TIME_MAX;
+            let answer = self.client.get(self.url.as_str(), HeaderMap::new()).await?;
+            if !(200..300).contains(&answer.status) {
+                return Ok(Err(format!("the answer has status {}", answer.status)));
             }
+            let body = collect(
+                answer,
+                limits::KEY_SET_BYTES_MAX,
+                limits::KEY_SET_TIME_MAX,
+                deadline,
+            )
+            .await?;
+            Ok(String::from_utf8(body).map_err(|error| error.to_string()))
+        };
+        match timeout(limits::KEY_SET_TIME_MAX, fetching).await {
+            Ok(fetched) => fetched.unwrap_or_else(|error: Error| Err(error.message)),
+            Err(_) => Err(format!(
+                "no answer after {} ms",
+                limits::KEY_SET_TIME_MAX.as_millis()
+            )),
         }
-        String::from_utf8(bytes).map_err(|error| error.to_string())
     }
 }

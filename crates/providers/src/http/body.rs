@@ -12,7 +12,7 @@ use super::response::{HttpResponse, ResponseBody};
 use super::transport_error;
 use crate::spill_error::unkept;
 
-pub(super) async fn collect(
+pub(crate) async fn collect(
     reply: HttpResponse,
     limit: usize,
     idle: Duration,

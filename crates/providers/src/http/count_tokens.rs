@@ -33,7 +33,7 @@ pub(super) async fn count(instance: Arc<HttpInner>, request: Arc<Request>) -> Op
         options.base_url.trim_end_matches('/')
     );
     let content = RequestBody::Bytes(body.to_string().into());
-    let call = instance.post(&url, instance.headers().ok()?, content);
+    let call = instance.client.post(&url, instance.headers().ok()?, content);
     let reply = timeout(options.timeouts.first_byte, call).await.ok()?.ok()?;
     if reply.status != 200 {
         return None;

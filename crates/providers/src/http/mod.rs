@@ -9,13 +9,11 @@ mod count_tokens;
 mod models;
 mod passthrough;
 mod patch;
-mod plaintext;
 mod raw_tap;
 mod request;
 mod request_body;
 mod response;
 mod response_stream;
-mod transport;
 mod transport_error;
 mod unary;
 mod words;
@@ -27,13 +25,13 @@ use std::time::Duration;
 use engine::port::{Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use hyper::header::HeaderMap;
 use ir::{ChatRequest, Dialect, Error, Feature, Operation, Payload, Request};
-use reqwest::header::HeaderMap;
 use secrecy::SecretString;
 use spill::SpillStore;
 use tokio::sync::OnceCell;
 
-use self::transport::ResolvedEndpoint;
+pub(crate) use body::collect;
 pub use client::{Client, ClientError, ClientOptions, Proxy};
 
 /// Timeouts per stage: a slow first byte and an idle stream are limited separately.
@@ -96,8 +94,6 @@ struct HttpInner {
     only_model: OnceCell<String>,
     /// The headers of every call, once they were built.
     headers: OnceLock<Result<HeaderMap, Error>>,
-    /// The endpoint of the first URL; most instances have no other.
-    route: OnceLock<ResolvedEndpoint>,
 }
 
 impl HttpInner {
@@ -142,7 +138,6 @@ impl HttpUpstream {
             options,
             only_model: OnceCell::new(),
             headers: OnceLock::new(),
-            route: OnceLock::new(),
         };
         Self {
             backend,

@@ -14,17 +14,12 @@ use crate::limits::{ERROR_BYTES_MAX, MODELS_BYTES_MAX, MODELS_SHOWN_MAX};
 pub(super) async fn list(instance: &HttpInner) -> Result<Vec<String>, Error> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let url = format!("{}{}", options.base_url.trim_end_matches('/'), vendor.models.path);
-    let call = instance
-        .client
-        .reqwest
-        .get(url)
-        .headers(instance.headers()?)
-        .send();
+    let call = instance.client.get(&url, instance.headers()?);
     let head_timeout = options.timeouts.first_byte.min(options.timeouts.total);
     let deadline = Instant::now() + options.timeouts.total;
     let response = match timeout(head_timeout, call).await {
         Ok(Ok(response)) => response,
-        Ok(Err(error)) => return Err(transport_error::transport(&error, Phase::BeforeFirstByte)),
+        Ok(Err(error)) => return Err(error),
         Err(_) => {
             return Err(transport_error::idle_timeout(
                 Phase::BeforeFirstByte,
@@ -32,10 +27,10 @@ pub(super) async fn list(instance: &HttpInner) -> Result<Vec<String>, Error> {
             ));
         }
     };
-    let status = response.status().as_u16();
+    let status = response.status;
     let good = status == 200;
     let limit = if good { MODELS_BYTES_MAX } else { ERROR_BYTES_MAX };
-    let body = collect(response.into(), limit, options.timeouts.idle, deadline).await;
+    let body = collect(response, limit, options.timeouts.idle, deadline).await;
     if !good {
         let body = body.unwrap_or_default();
         return Err(wire::error_body::decode(vendor.dialect, status, None, &body));

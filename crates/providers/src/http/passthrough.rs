@@ -1,8 +1,8 @@
 //! Passthrough of request bodies, if the caller uses this instance's dialect and the request needs no
 //! adaptation. The body is sent byte for byte, except for the model name and the flag that requests usage.
 
+use hyper::header::{HeaderName, HeaderValue};
 use ir::{ChatRequest, Dialect, Request};
-use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use super::adapt::must_adapt;

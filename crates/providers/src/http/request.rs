@@ -1,10 +1,10 @@
 //! Encodes a canonical request as an HTTP request. The URL comes from the configuration only; caller data
 //! cannot change it.
 
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use ir::adaptation::{Component, Ledger};
 use ir::event::{ADAPTED, Warning};
 use ir::{ChatRequest, Dialect, Error, ErrorKind, Feature, Phase, Request};
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 use wire::chat;
 
@@ -48,8 +48,7 @@ pub(super) async fn prepare(instance: &HttpInner, request: &Request) -> Result<P
     };
     let (path, body, warnings) = encoded(asked, model, request, instance).await?;
     let base_url = options.base_url.trim_end_matches('/');
-    let mut headers = traced(instance.headers()?, request);
-    body.set_length(&mut headers);
+    let headers = traced(instance.headers()?, request);
     Ok(PreparedRequest {
         url: format!("{base_url}{path}"),
         headers,

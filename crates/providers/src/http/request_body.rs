@@ -4,9 +4,15 @@
 use std::io;
 
 use bytes::Bytes;
+use futures::TryStreamExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Frame;
 use ir::{ChatRequest, Error, ErrorKind, Media, MediaSource, Phase};
-use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use spill::{MediaPlaceholders, SegmentedBody, random_secret};
+
+/// A body as hyper reads it.
+pub(super) type BoxedBody = UnsyncBoxBody<Bytes, io::Error>;
 
 #[derive(Debug)]
 pub(super) enum RequestBody {
@@ -22,17 +28,17 @@ impl RequestBody {
         }
     }
 
-    /// Without the length, hyper would use chunked encoding, which not every server accepts.
-    pub(super) fn set_length(&self, headers: &mut HeaderMap) {
-        if let Self::Streamed(body) = self {
-            headers.insert(CONTENT_LENGTH, HeaderValue::from(body.size_bytes()));
+    pub(super) fn size_bytes(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Streamed(body) => body.size_bytes(),
         }
     }
 
-    pub(super) fn into_body(self) -> reqwest::Body {
+    pub(super) fn into_body(self) -> BoxedBody {
         match self {
-            Self::Bytes(bytes) => reqwest::Body::from(bytes),
-            Self::Streamed(body) => reqwest::Body::wrap_stream(body.into_stream()),
+            Self::Bytes(bytes) => Full::new(bytes).map_err(|never| match never {}).boxed_unsync(),
+            Self::Streamed(body) => StreamBody::new(body.into_stream().map_ok(Frame::data)).boxed_unsync(),
         }
     }
 }

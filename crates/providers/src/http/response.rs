@@ -1,44 +1,38 @@
-//! The HTTP response from either client: its head, and its body piece by piece.
+//! An HTTP response: its head, and its body piece by piece. Dropping a body before its end closes its
+//! connection.
 
 use bytes::Bytes;
-use futures::StreamExt;
-use futures::stream::BoxStream;
-use ir::{Error, Phase};
-use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
+use http_body_util::BodyExt;
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
+use ir::Error;
 
-use super::{plaintext, transport_error};
+use super::transport_error;
 
 #[derive(Debug)]
-pub(super) struct HttpResponse {
-    pub(super) status: u16,
+pub(crate) struct HttpResponse {
+    pub(crate) status: u16,
     pub(super) headers: HeaderMap,
-    pub(super) content: ResponseBody,
+    pub(crate) content: ResponseBody,
 }
 
-pub(super) enum ResponseBody {
-    Plain(plaintext::Body),
-    Reqwest(BoxStream<'static, reqwest::Result<Bytes>>),
-}
+#[derive(Debug)]
+pub(crate) struct ResponseBody(Incoming);
 
 impl ResponseBody {
     /// `None` at the end of the body.
-    pub(super) async fn next(&mut self) -> Option<Result<Bytes, Error>> {
-        match self {
-            Self::Plain(body) => {
-                let piece = body.next().await?;
-                Some(piece.map_err(|error| transport_error::plain(&error, Phase::MidStream)))
-            }
-            Self::Reqwest(pieces) => {
-                let piece = pieces.next().await?;
-                Some(piece.map_err(|error| transport_error::transport(&error, Phase::MidStream)))
+    pub(crate) async fn next(&mut self) -> Option<Result<Bytes, Error>> {
+        loop {
+            match self.0.frame().await? {
+                Ok(frame) => match frame.into_data() {
+                    Ok(bytes) if !bytes.is_empty() => return Some(Ok(bytes)),
+                    // Trailers.
+                    _ => {}
+                },
+                Err(error) => return Some(Err(transport_error::broken_body(&error))),
             }
         }
-    }
-}
-
-impl std::fmt::Debug for ResponseBody {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Content")
     }
 }
 
@@ -53,12 +47,13 @@ impl HttpResponse {
     }
 }
 
-impl From<reqwest::Response> for HttpResponse {
-    fn from(mut response: reqwest::Response) -> Self {
+impl From<Response<Incoming>> for HttpResponse {
+    fn from(response: Response<Incoming>) -> Self {
+        let (head, body) = response.into_parts();
         Self {
-            status: response.status().as_u16(),
-            headers: std::mem::take(response.headers_mut()),
-            content: ResponseBody::Reqwest(response.bytes_stream().boxed()),
+            status: head.status.as_u16(),
+            headers: head.headers,
+            content: ResponseBody(body),
         }
     }
 }

@@ -10,9 +10,9 @@ use bytes::Bytes;
 use engine::port::{EventStream, RawChunk, RawItem, RawStream};
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
+use hyper::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
 use ir::fold::unfold;
 use ir::{Error, ErrorKind, Event, Phase, Request};
-use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
 use wire::{Decoder, chat, error_body, response_summary};
@@ -74,7 +74,7 @@ enum Stage {
     Prepared(Box<PreparedRequest>),
     Streaming {
         decoder: Box<Decoder>,
-        content: Box<ResponseBody>,
+        content: ResponseBody,
     },
     Ended,
 }
@@ -135,7 +135,9 @@ impl ResponseStream {
             .map(|warning| RawItem::Event(Event::Warning { warning }));
         self.ready.extend(warnings);
         let instance = self.instance.clone();
-        let call = instance.post(&prepared.url, prepared.headers, prepared.body);
+        let call = instance
+            .client
+            .post(&prepared.url, prepared.headers, prepared.body);
         let first_byte = self.instance.options.timeouts.first_byte;
         let reply = match timeout(self.stage_timeout(first_byte), call).await {
             Ok(Ok(reply)) => reply,
@@ -215,7 +217,7 @@ impl ResponseStream {
             Some(decoder) => {
                 self.stage = Stage::Streaming {
                     decoder: Box::new(decoder),
-                    content: Box::new(reply.content),
+                    content: reply.content,
                 };
             }
             None => self.fail(Error::new(
@@ -226,7 +228,7 @@ impl ResponseStream {
         }
     }
 
-    async fn read(&mut self, mut decoder: Box<Decoder>, mut content: Box<ResponseBody>) {
+    async fn read(&mut self, mut decoder: Box<Decoder>, mut content: ResponseBody) {
         let idle = self.instance.options.timeouts.idle;
         // Releases the buffer while waiting.
         self.ready = VecDeque::new();

@@ -3,13 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use hyper_util::client::legacy;
 use ir::{Error, ErrorKind, Phase};
-
-use super::plaintext::Broken;
-
-const UNRESOLVED: &str = "the name of the back-end's host cannot be resolved";
-const REFUSED: &str = "the back-end refuses connections";
-const UNREACHABLE: &str = "cannot connect to the back-end";
 
 pub(super) fn idle_timeout(phase: Phase, idle: Duration) -> Error {
     let message = format!("no data from the back-end for {} ms", idle.as_millis());
@@ -36,56 +31,59 @@ pub(super) fn unexpected_content_type(content_type: &str) -> Error {
     Error::invalid_response(Phase::BeforeFirstByte, message)
 }
 
-/// The same for the plaintext client.
-pub(super) fn plain(error: &Broken, phase: Phase) -> Error {
-    let (kind, phase, what) = match error {
-        Broken::Slow(_) => (ErrorKind::Timeout, Phase::BeforeSend, "connecting timed out"),
-        Broken::Resolve(_) => (ErrorKind::Network, Phase::BeforeSend, UNRESOLVED),
-        Broken::Connect(cause) if cause.kind() == io::ErrorKind::ConnectionRefused => {
-            (ErrorKind::Network, Phase::BeforeSend, REFUSED)
-        }
-        Broken::Connect(_) => (ErrorKind::Network, Phase::BeforeSend, UNREACHABLE),
-        Broken::Io(_) | Broken::Cut | Broken::Protocol(_) | Broken::LargeHead => {
-            (ErrorKind::Network, phase, "the connection to the back-end broke")
-        }
-    };
-    Error::new(kind, phase, format!("{what}: {error}"))
-}
-
-/// Error of the HTTP transport.
-pub(super) fn transport(error: &reqwest::Error, phase: Phase) -> Error {
-    let causes: Vec<String> = causes(error).map(ToString::to_string).collect();
-    let refused = causes_io(error).any(|kind| kind == io::ErrorKind::ConnectionRefused);
+/// A request without a response.
+pub(super) fn no_response(error: &legacy::Error) -> Error {
+    let causes: Vec<&(dyn std::error::Error + 'static)> = causes(error).collect();
+    let deepest = causes.last().map(ToString::to_string).unwrap_or_default();
+    if !error.is_connect() {
+        return broken(Phase::BeforeFirstByte, &deepest);
+    }
+    let mut kinds = causes
+        .iter()
+        .filter_map(|cause| Some(cause.downcast_ref::<io::Error>()?.kind()));
     let mentions = |words: &[&str]| {
-        let mut causes = causes.iter().map(|cause| cause.to_lowercase());
+        let mut causes = causes.iter().map(|cause| cause.to_string().to_lowercase());
         causes.any(|cause| words.iter().any(|word| cause.contains(word)))
     };
-    let (kind, phase, what) = if error.is_timeout() {
-        (ErrorKind::Timeout, Phase::BeforeSend, "connecting timed out")
-    } else if !error.is_connect() {
-        (ErrorKind::Network, phase, "the connection to the back-end broke")
-    } else {
-        let what = match () {
-            () if mentions(&["dns error"]) => UNRESOLVED,
-            () if refused => REFUSED,
-            () if mentions(&["certificate", "tls", "handshake"]) => {
-                "no secure connection to the back-end can be made"
-            }
-            () if mentions(&["proxy", "tunnel"]) => "the proxy refused the connection to the back-end",
-            () => UNREACHABLE,
-        };
-        (ErrorKind::Network, Phase::BeforeSend, what)
+    let (kind, what) = match kinds.next_back() {
+        Some(io::ErrorKind::TimedOut) => (ErrorKind::Timeout, "connecting timed out"),
+        _ if mentions(&["dns error"]) => (
+            ErrorKind::Network,
+            "the name of the back-end's host cannot be resolved",
+        ),
+        Some(io::ErrorKind::ConnectionRefused) => (ErrorKind::Network, "the back-end refuses connections"),
+        _ if mentions(&["certificate", "tls", "handshake"]) => (
+            ErrorKind::Network,
+            "no secure connection to the back-end can be made",
+        ),
+        _ if mentions(&["proxy", "tunnel", "socks"]) => (
+            ErrorKind::Network,
+            "the proxy refused the connection to the back-end",
+        ),
+        _ => (ErrorKind::Network, "cannot connect to the back-end"),
     };
-    let deepest = causes.last().map(String::as_str).unwrap_or_default();
-    Error::new(kind, phase, format!("{what}: {deepest}"))
+    Error::new(kind, Phase::BeforeSend, format!("{what}: {deepest}"))
 }
 
-fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
-    std::iter::successors(std::error::Error::source(error), |cause| cause.source())
+pub(super) fn large_head() -> Error {
+    broken(Phase::BeforeFirstByte, "the head of the answer is too large")
 }
 
-fn causes_io(error: &reqwest::Error) -> impl Iterator<Item = io::ErrorKind> {
-    causes(error)
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .map(io::Error::kind)
+/// A response that broke off.
+pub(super) fn broken_body(error: &hyper::Error) -> Error {
+    let deepest = causes(error)
+        .last()
+        .map_or_else(|| error.to_string(), ToString::to_string);
+    broken(Phase::MidStream, &deepest)
+}
+
+fn broken(phase: Phase, cause: &str) -> Error {
+    let message = format!("the connection to the back-end broke: {cause}");
+    Error::new(ErrorKind::Network, phase, message)
+}
+
+fn causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |cause| cause.source())
 }

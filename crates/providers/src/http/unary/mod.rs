@@ -63,8 +63,7 @@ async fn ask(instance: &HttpInner, request: &Request) -> Result<UnaryResponse, E
         UnaryBody::Json(body) => RequestBody::Bytes(Bytes::from(body)),
         UnaryBody::Form(form) => RequestBody::Streamed(form.into_body(&mut headers)),
     };
-    body.set_length(&mut headers);
-    let outgoing = instance.post(&url, headers, body);
+    let outgoing = instance.client.post(&url, headers, body);
     let head_timeout =
         head_timeout(&request.payload, instance).min(deadline.saturating_duration_since(Instant::now()));
     let reply = match timeout(head_timeout, outgoing).await {

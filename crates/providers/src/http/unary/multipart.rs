@@ -2,8 +2,8 @@
 //! sending.
 
 use bytes::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use ir::Map;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use spill::{BodySegment, SegmentedBody};

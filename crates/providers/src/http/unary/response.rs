@@ -5,10 +5,10 @@ use std::io::Write;
 use std::time::Duration;
 
 use engine::port::UnaryResponse;
+use hyper::header::{CONTENT_TYPE, RETRY_AFTER};
 use ir::adaptation::{Action, Component, Ledger};
 use ir::envelope::{EmbeddingsRequest, EmbeddingsResponse};
 use ir::{Dialect, Error, ErrorKind, Payload, Phase, ResponsePayload, Usage};
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use serde_json::Value;
 use spill::SpillStore;
 use tokio::time::Instant;
