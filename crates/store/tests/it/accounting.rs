@@ -46,7 +46,7 @@ pub(crate) fn die(path: &Path) {
     });
     drop(journal);
     // The lock of the log is released when its thread has ended.
-    runtime.block_on(tokio::time::sleep(std::time::Duration::from_millis(50)));
+    runtime.block_on(async { tokio::time::sleep(std::time::Duration::from_millis(50)).await });
 }
 
 pub(crate) fn logs(folder: &Path) -> usize {
