@@ -29,9 +29,14 @@ use crate::limits;
 /// Capacity of the statement cache: all statements.
 const STATEMENTS: usize = 16;
 
+#[expect(clippy::disallowed_types, reason = "bounded by the runs in progress")]
+type Queue = mpsc::UnboundedSender<Job>;
+#[expect(clippy::disallowed_types, reason = "bounded by the runs in progress")]
+type Jobs = mpsc::UnboundedReceiver<Job>;
+
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
-    queue: mpsc::UnboundedSender<Job>,
+    queue: Queue,
 }
 
 #[derive(Debug)]
@@ -154,7 +159,7 @@ struct WriterThread {
 }
 
 impl WriterThread {
-    fn work(mut self, mut jobs: mpsc::UnboundedReceiver<Job>) {
+    fn work(mut self, mut jobs: Jobs) {
         let mut batch = Vec::new();
         while let Some(job) = jobs.blocking_recv() {
             let mut next = Some(job);

@@ -44,9 +44,9 @@ pub(crate) fn die(path: &Path) {
         // Its start is written after the end of the other.
         drop(open(&journal, run(2)).await.unwrap());
     });
-    drop((journal, runtime));
-    // The lock of the log is released when the thread has ended.
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    drop(journal);
+    // The lock of the log is released when its thread has ended.
+    runtime.block_on(async { tokio::time::sleep(std::time::Duration::from_millis(50)).await });
 }
 
 pub(crate) fn logs(folder: &Path) -> usize {

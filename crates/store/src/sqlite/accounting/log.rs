@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::apply::apply;
 use super::record::Record;
-use super::segment::Segment;
+use super::segment::LogSegment;
 use crate::limits;
 use crate::sqlite::row::in_transaction;
 use crate::sqlite::writer::Writer;
@@ -21,7 +21,7 @@ use crate::sqlite::writer::Writer;
 type Done = oneshot::Sender<Result<(), JournalError>>;
 
 #[derive(Debug)]
-pub(super) enum Message {
+pub(super) enum LogRequest {
     Start {
         record: Record,
         done: Done,
@@ -32,7 +32,7 @@ pub(super) enum Message {
         place: OwnedSemaphorePermit,
     },
     Settle(Done),
-    Adopt(Vec<(Segment, Vec<Record>)>),
+    Adopt(Vec<(LogSegment, Vec<Record>)>),
     /// The oldest chunk of the oldest segment is in the tables, or failed to get there.
     Applied(Result<(), JournalError>),
     Close(oneshot::Sender<()>),
@@ -41,12 +41,12 @@ pub(super) enum Message {
 }
 
 pub(super) struct Log {
-    create: Box<dyn Fn() -> io::Result<Segment> + Send>,
+    create: Box<dyn Fn() -> io::Result<LogSegment> + Send>,
     writer: Writer,
-    messages: Sender<Message>,
+    messages: Sender<LogRequest>,
     pending: Arc<AtomicUsize>,
     /// Receives new records; created when the first one arrives.
-    active: Option<Segment>,
+    active: Option<LogSegment>,
     /// The records of the active segment.
     records: Vec<Record>,
     /// Segments that receive no more records, oldest first.
@@ -58,7 +58,7 @@ pub(super) struct Log {
     next_waiting: Vec<Done>,
     /// Why the last chunk could not be applied; new calls are refused meanwhile.
     failure: Option<Failure>,
-    /// When the next chunk is applied, unless somebody waits for it.
+    /// When the next chunk is applied, unless a caller waits for it.
     due: Instant,
     closing: Option<oneshot::Sender<()>>,
     is_stopped: bool,
@@ -67,7 +67,7 @@ pub(super) struct Log {
 #[derive(Debug)]
 struct Sealed {
     /// Without a segment if none could be created.
-    segment: Option<Segment>,
+    segment: Option<LogSegment>,
     records: Arc<[Record]>,
     applied: usize,
 }
@@ -107,9 +107,9 @@ impl From<Failure> for JournalError {
 
 impl Log {
     pub(super) fn new(
-        create: Box<dyn Fn() -> io::Result<Segment> + Send>,
+        create: Box<dyn Fn() -> io::Result<LogSegment> + Send>,
         writer: Writer,
-        messages: Sender<Message>,
+        messages: Sender<LogRequest>,
         pending: Arc<AtomicUsize>,
     ) -> Self {
         Self {
@@ -131,14 +131,14 @@ impl Log {
     }
 
     /// Works until it is closed.
-    pub(super) fn work(mut self, received: &Receiver<Message>) {
+    pub(super) fn work(mut self, received: &Receiver<LogRequest>) {
         loop {
             let first = match self.has_work() && !self.in_flight {
                 true => received.recv_timeout(self.due.saturating_duration_since(Instant::now())),
                 false => received.recv().map_err(RecvTimeoutError::from),
             };
             let batch = first.into_iter().chain(received.try_iter());
-            let batch: Vec<Message> = batch.take(limits::WRITE_BATCH_MAX).collect();
+            let batch: Vec<LogRequest> = batch.take(limits::WRITE_BATCH_MAX).collect();
             self.receive(batch);
             if self.is_stopped {
                 return;
@@ -160,11 +160,11 @@ impl Log {
         !self.sealed.is_empty() || !self.records.is_empty()
     }
 
-    fn receive(&mut self, batch: Vec<Message>) {
+    fn receive(&mut self, batch: Vec<LogRequest>) {
         let (mut text, mut records, mut starts) = (Vec::new(), Vec::new(), Vec::new());
         for message in batch {
             match message {
-                Message::Start { record, done } => match &self.failure {
+                LogRequest::Start { record, done } => match &self.failure {
                     Some(failure) => {
                         self.pending.fetch_sub(1, Ordering::SeqCst);
                         done.send(Err(failure.clone().into())).ok();
@@ -174,25 +174,25 @@ impl Log {
                         starts.push((record, done));
                     }
                 },
-                Message::End { record, place } => {
+                LogRequest::End { record, place } => {
                     record.encode(&mut text).ok();
                     records.push(record);
                     drop(place);
                 }
-                Message::Settle(done) => self.next_waiting.push(done),
-                Message::Adopt(orphans) => {
+                LogRequest::Settle(done) => self.next_waiting.push(done),
+                LogRequest::Adopt(orphans) => {
                     let sealed = orphans
                         .into_iter()
                         .map(|(segment, records)| Sealed::new(Some(segment), records));
                     self.sealed.extend(sealed);
                 }
-                Message::Applied(result) => self.on_applied(result),
-                Message::Close(done) => {
+                LogRequest::Applied(result) => self.on_applied(result),
+                LogRequest::Close(done) => {
                     // One more attempt.
                     self.failure = None;
                     self.closing = Some(done);
                 }
-                Message::Stop => self.is_stopped = true,
+                LogRequest::Stop => self.is_stopped = true,
             }
         }
         self.write(&text, records, starts);
@@ -253,7 +253,7 @@ impl Log {
             let chunk = records.get(from..until).unwrap_or_default();
             let applied = in_transaction(connection, |connection| apply(connection, chunk));
             // The thread waits for this message before it ends.
-            messages.send(Message::Applied(applied)).ok();
+            messages.send(LogRequest::Applied(applied)).ok();
         });
         if !self.in_flight {
             let error = Err(JournalError::from_backend("the journal is closed"));
@@ -311,7 +311,7 @@ impl Log {
 }
 
 impl Sealed {
-    fn new(segment: Option<Segment>, records: Vec<Record>) -> Self {
+    fn new(segment: Option<LogSegment>, records: Vec<Record>) -> Self {
         Self {
             segment,
             records: records.into(),

@@ -20,16 +20,16 @@ use engine::Tenant;
 use engine::port::{Account, Commit, JournalError, NewRun};
 use tokio::sync::{Semaphore, oneshot};
 
-use self::log::{Log, Message};
+use self::log::{Log, LogRequest};
 use self::record::Record;
-use self::segment::Segment;
+use self::segment::LogSegment;
 use super::row::closed;
 use super::writer::Writer;
 use crate::limits;
 
 #[derive(Debug)]
 pub(super) struct Accounting {
-    messages: Sender<Message>,
+    messages: Sender<LogRequest>,
     /// One for each open account: the place of its end record in the queue is reserved.
     places: Arc<Semaphore>,
     /// Records that are not in the tables yet.
@@ -39,12 +39,12 @@ pub(super) struct Accounting {
 impl Accounting {
     pub(super) fn start(database: &Path, writer: Writer) -> Result<Self, JournalError> {
         let database = database.to_owned();
-        Self::start_with(writer, move || Segment::create(&database))
+        Self::start_with(writer, move || LogSegment::create(&database))
     }
 
     fn start_with(
         writer: Writer,
-        create: impl Fn() -> std::io::Result<Segment> + Send + 'static,
+        create: impl Fn() -> std::io::Result<LogSegment> + Send + 'static,
     ) -> Result<Self, JournalError> {
         let (messages, received) = channel();
         let pending = Arc::<AtomicUsize>::default();
@@ -67,14 +67,14 @@ impl Accounting {
         let (done, written) = oneshot::channel();
         self.pending.fetch_add(1, Ordering::SeqCst);
         let record = Record::start(tenant, new);
-        self.send(Message::Start { record, done })?;
+        self.send(LogRequest::Start { record, done })?;
         let (messages, pending) = (self.messages.clone(), self.pending.clone());
         let (tenant, run) = (tenant.clone(), new.id);
         let account = Account::new(move |end| {
             pending.fetch_add(1, Ordering::SeqCst);
             let record = Record::end(&tenant, run, end);
             // Without the thread the server has stopped: the next one closes the call.
-            messages.send(Message::End { record, place }).ok();
+            messages.send(LogRequest::End { record, place }).ok();
         });
         let started = Commit::new(async { written.await.map_err(|_| closed())? });
         Ok((account, started))
@@ -86,21 +86,21 @@ impl Accounting {
             return Ok(());
         }
         let (done, settled) = oneshot::channel();
-        self.send(Message::Settle(done))?;
+        self.send(LogRequest::Settle(done))?;
         settled.await.map_err(|_| closed())?
     }
 
     /// Carries over what killed processes have left. It counts as sent before the next [`Self::settle`].
     pub(super) async fn adopt(&self, database: &Path) -> Result<(), JournalError> {
         let database = database.to_owned();
-        let orphans = tokio::task::spawn_blocking(move || Segment::orphans(&database));
+        let orphans = tokio::task::spawn_blocking(move || LogSegment::orphans(&database));
         let orphans = orphans.await.map_err(JournalError::from_backend)?;
         let orphans = orphans.map_err(JournalError::from_backend)?;
         let records: usize = orphans.iter().map(|(_, records)| records.len()).sum();
         // An empty segment is removed, too.
         self.pending.fetch_add(records, Ordering::SeqCst);
         if !orphans.is_empty() {
-            self.send(Message::Adopt(orphans))?;
+            self.send(LogRequest::Adopt(orphans))?;
         }
         Ok(())
     }
@@ -108,12 +108,12 @@ impl Accounting {
     /// Applies what is left and ends the thread. What could not be applied stays for the next process.
     pub(super) async fn close(&self) {
         let (done, ended) = oneshot::channel();
-        if self.send(Message::Close(done)).is_ok() {
+        if self.send(LogRequest::Close(done)).is_ok() {
             ended.await.ok();
         }
     }
 
-    fn send(&self, message: Message) -> Result<(), JournalError> {
+    fn send(&self, message: LogRequest) -> Result<(), JournalError> {
         self.messages.send(message).map_err(|_| closed())
     }
 }
@@ -121,6 +121,6 @@ impl Accounting {
 impl Drop for Accounting {
     fn drop(&mut self) {
         // The thread may have ended already.
-        self.send(Message::Stop).ok();
+        self.send(LogRequest::Stop).ok();
     }
 }

@@ -103,7 +103,11 @@ mod tests {
         let whole = text.len();
         end.encode(&mut text).unwrap();
         for cut in whole..text.len() - 1 {
-            assert_eq!(Record::decode_all(&text[..cut]), [start.clone()], "{cut}");
+            assert_eq!(
+                Record::decode_all(&text[..cut]),
+                std::slice::from_ref(&start),
+                "{cut}"
+            );
         }
         assert_eq!(Record::decode_all(b"{}\n[]\nx\n\xff"), []);
     }

@@ -19,12 +19,12 @@ pub(super) trait LogFile: Send {
     fn append(&mut self, text: &[u8]) -> io::Result<()>;
 }
 
-pub(super) struct Segment {
+pub(super) struct LogSegment {
     path: PathBuf,
     file: Box<dyn LogFile>,
 }
 
-impl Segment {
+impl LogSegment {
     pub(super) fn create(database: &Path) -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mut options = OpenOptions::new();
@@ -102,9 +102,9 @@ impl Segment {
     }
 }
 
-impl fmt::Debug for Segment {
+impl fmt::Debug for LogSegment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Segment")
+        f.debug_struct("LogSegment")
             .field("path", &self.path)
             .finish_non_exhaustive()
     }

@@ -1,4 +1,4 @@
-//! A slow log and a locked database block nobody who does not wait for them.
+//! A slow log and a locked database delay only the calls that wait for them.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use tokio::time::timeout;
 
 use super::Accounting;
-use super::segment::{LogFile, Segment};
+use super::segment::{LogFile, LogSegment};
 use crate::sqlite::database::{Options, Readers, prepare};
 use crate::sqlite::writer::{WriteOp, Writer};
 
@@ -66,12 +66,12 @@ fn start(path: &Path) -> (Writer, Readers, Accounting, Receiver<()>, Sender<()>)
     let file = std::sync::Mutex::new(Some(SlowFile { began, permitted }));
     let accounting = Accounting::start_with(writer.clone(), move || {
         let file = file.lock().unwrap().take();
-        Ok(Segment::on(Box::new(file.ok_or(io::ErrorKind::Other)?)))
+        Ok(LogSegment::on(Box::new(file.ok_or(io::ErrorKind::Other)?)))
     });
     (writer, Readers::new(path), accounting.unwrap(), seen, permit)
 }
 
-/// Everything runs on one thread: a call that blocked would stop the test.
+/// All of it runs on one thread: a call that blocked would stop the test.
 #[tokio::test]
 async fn slow_log_and_locked_database_do_not_block_others() {
     let folder = tempfile::tempdir().unwrap();
