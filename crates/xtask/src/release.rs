@@ -1,5 +1,5 @@
 //! The release build: with the embedded model, link-time optimised, and on request with profile-guided code
-//! layout (decision 178).
+//! layout (decision 58).
 
 use std::fs;
 use std::path::{Path, PathBuf};
