@@ -236,7 +236,8 @@ async fn request_that_was_sent_is_not_repeated() {
 async fn refusal_is_read_before_the_request_was_sent_completely() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let refusing = std::thread::spawn(move || {
+    // Not joined: the connection may stay open after the early answer.
+    std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
         socket.read_exact(&mut [0; 1024]).unwrap();
         let answer = "HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig";
@@ -248,8 +249,6 @@ async fn refusal_is_read_before_the_request_was_sent_completely() {
     let mut response = direct().post(&url, HeaderMap::new(), content).await.unwrap();
     assert_eq!(response.status, 413);
     assert_eq!(&response.content.next().await.unwrap().unwrap()[..], b"big");
-    drop(response);
-    finished(refusing).await;
 }
 
 #[tokio::test]
