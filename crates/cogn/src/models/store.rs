@@ -39,10 +39,14 @@ pub(crate) struct ModelManifest {
     pub(crate) source: String,
 }
 
-/// Lock against concurrent pulls of the same model. It is released when the process ends.
+/// Lock against concurrent pulls of the same model. It is released when the process ends; the lock file is
+/// removed on drop.
 #[derive(Debug)]
 pub(crate) struct PullGuard {
     _lock: File,
+    lock_path: PathBuf,
+    /// The folder of models, if this guard created it.
+    created_folder: Option<PathBuf>,
     pub(crate) partial: PathBuf,
     /// The companion files, each with the path of its partial file.
     pub(crate) companions: Vec<(&'static str, PathBuf)>,
@@ -136,23 +140,16 @@ impl ModelStore {
         if !is_name(name) {
             bail!("`{name}` is not a valid model name: only letters, digits, `.`, `_` and `-` are allowed");
         }
+        let exists = self.folder.try_exists().unwrap_or(true);
+        let created_folder = (!exists).then(|| self.folder.clone());
         let made = fs::create_dir_all(&self.folder);
         made.with_context(|| format!("cannot create {}", self.folder.display()))?;
-        let path = self.beside(name, "lock");
-        let lock = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-        if let Err(error) = lock.try_lock() {
-            return Err(match error {
-                fs::TryLockError::WouldBlock => hinted(
-                    format!("`{name}` is being pulled by another process"),
-                    "wait until it is done",
-                ),
-                fs::TryLockError::Error(error) => {
-                    anyhow::Error::new(error).context(format!("cannot lock {}", path.display()))
-                }
-            });
-        }
+        let lock_path = self.beside(name, "lock");
+        let lock = lock_file(&lock_path, name)?;
         Ok(PullGuard {
             _lock: lock,
+            lock_path,
+            created_folder,
             partial: self.beside(name, "partial"),
             companions: form
                 .companions()
@@ -220,6 +217,50 @@ impl PullGuard {
         moved.with_context(|| format!("cannot write {}", self.path.display()))?;
         Ok(self.path.clone())
     }
+}
+
+impl Drop for PullGuard {
+    fn drop(&mut self) {
+        // Ignored: a lock file that is left does not hinder the next pull, and a folder with models stays.
+        fs::remove_file(&self.lock_path).ok();
+        if let Some(folder) = &self.created_folder {
+            fs::remove_dir(folder).ok();
+        }
+    }
+}
+
+/// Creates and locks the lock file. The owner of the lock removes the file, so a file that was removed between
+/// opening and locking is created again.
+fn lock_file(path: &Path, name: &str) -> Result<File> {
+    loop {
+        let lock = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        match lock.try_lock() {
+            Ok(()) if is_file_at(&lock, path) => return Ok(lock),
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => {
+                let message = format!("`{name}` is being pulled by another process");
+                return Err(hinted(message, "wait until it is done"));
+            }
+            Err(fs::TryLockError::Error(error)) => {
+                let error = anyhow::Error::new(error);
+                return Err(error.context(format!("cannot lock {}", path.display())));
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_file_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |facts: fs::Metadata| (facts.dev(), facts.ino());
+    let there = fs::metadata(path).ok().map(id);
+    there.is_some() && file.metadata().ok().map(id) == there
+}
+
+#[cfg(not(unix))]
+fn is_file_at(_: &File, path: &Path) -> bool {
+    // An open file cannot be removed on Windows.
+    path.try_exists().unwrap_or(false)
 }
 
 /// Names are used as file names and must not contain path separators.

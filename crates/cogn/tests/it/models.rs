@@ -45,6 +45,23 @@ struct Server {
     heads: Arc<Mutex<Vec<String>>>,
 }
 
+/// Serves `first` bytes once, and then closes every connection without an answer.
+fn serve_first(bytes: Vec<u8>, first: usize) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.expect("a caller");
+            head(&stream);
+            if number == 0 {
+                answer(&mut stream, &bytes, None, Some(first));
+            }
+        }
+    });
+    let heads = Arc::default();
+    Server { address, heads }
+}
+
 fn serve(bytes: Vec<u8>, cut: Option<usize>, ranges: bool) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -122,12 +139,69 @@ fn interrupted_download_is_resumed() {
         "{heads:?}"
     );
     // Only the weights and their metadata file are left.
-    let mut left: Vec<_> = fs::read_dir(folder.path().join("models"))
-        .expect("a folder")
+    assert_eq!(left(folder.path()), ["tiny.gguf", "tiny.json"]);
+}
+
+#[test]
+fn failed_pull_leaves_no_files_and_no_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Nothing listens on port 1; the other addresses are refused without a request.
+    for source in [
+        "http://127.0.0.1:1/tiny.gguf",
+        "http://example.com/x.gguf",
+        "absent.gguf",
+    ] {
+        let output = cogn(folder.path(), &["models", "pull", source]);
+        assert_eq!(output.status.code(), Some(2), "{source}");
+        assert!(
+            !folder.path().join("models").try_exists().expect("readable"),
+            "{source}: {:?}",
+            left(folder.path())
+        );
+    }
+    // Other models stay.
+    fs::write(folder.path().join("mine.gguf"), weights()).expect("written");
+    json(&cogn(folder.path(), &["models", "pull", "mine.gguf", "--json"]));
+    cogn(folder.path(), &["models", "pull", "absent.gguf"]);
+    assert_eq!(left(folder.path()), ["mine.gguf", "mine.json"]);
+}
+
+#[test]
+fn interrupted_pull_is_kept_for_the_next_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Without a byte of progress after the first response, the retries end.
+    let server = serve_first(weights(), 300_000);
+    let url = format!("http://{}/tiny.gguf", server.address);
+    let output = cogn(folder.path(), &["models", "pull", &url]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("300000 bytes are kept"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(left(folder.path()), ["tiny.partial"]);
+    let server = serve(weights(), None, true);
+    let url = format!("http://{}/tiny.gguf", server.address);
+    let pulled = json(&cogn(folder.path(), &["models", "pull", &url, "--json"]));
+    assert_eq!(
+        fs::read(pulled["path"].as_str().expect("a path")).expect("the weights"),
+        weights()
+    );
+    let heads = server.heads.lock().expect("unpoisoned");
+    assert!(
+        heads[0].to_lowercase().contains("range: bytes=300000-"),
+        "{heads:?}"
+    );
+}
+
+/// The names in the folder of models.
+fn left(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder.join("models")).into_iter().flatten();
+    let mut names: Vec<_> = entries
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
         .collect();
-    left.sort();
-    assert_eq!(left, ["tiny.gguf", "tiny.json", "tiny.lock"]);
+    names.sort();
+    names
 }
 
 #[test]
@@ -159,9 +233,7 @@ fn wrong_digest_leaves_no_files() {
         "{}",
         stderr(&output)
     );
-    let models = folder.path().join("models");
-    assert!(!models.join("tiny.gguf").try_exists().expect("readable"));
-    assert!(!models.join("tiny.partial").try_exists().expect("readable"));
+    assert!(left(folder.path()).is_empty());
 }
 
 #[test]
@@ -176,13 +248,7 @@ fn non_gguf_file_is_refused() {
         "{}",
         stderr(&output)
     );
-    assert!(
-        !folder
-            .path()
-            .join("models/tiny.gguf")
-            .try_exists()
-            .expect("readable")
-    );
+    assert!(left(folder.path()).is_empty());
 }
 
 #[test]
