@@ -121,6 +121,26 @@ fn test_is_recorded_once_and_replayed_without_backend() {
     assert!(text(&filtered.stdout).contains("1 module, 1 test: 1 passed"));
 }
 
+/// A pair that the manifest does not list is not run, and both commands say so.
+#[test]
+fn unlisted_test_is_reported() {
+    let stage = stage(&[("one", json!({"ok": true})), ("two", json!({"ok": true}))]);
+    let manifest = stage.path("modules/counter/module.yaml");
+    let head = fs::read_to_string(&manifest).unwrap();
+    let list = "tests:\n  - tests/one.input.json -> tests/one.expected.json\n";
+    fs::write(&manifest, format!("{head}{list}")).unwrap();
+    let recorded = test(&stage, &["--record", "--backend", &stage.talker(0)]);
+    let shown = text(&recorded.stdout);
+    assert!(shown.contains("not run tests/two.input.json"), "{shown}");
+    assert!(shown.contains("1 module, 1 test: 1 passed"), "{shown}");
+    let printed = report(&test(&stage, &["--json"]));
+    assert_eq!(printed["modules"][0]["unlisted"], json!(["tests/two.input.json"]));
+    let validated = stage.cogn().args(["validate", "counter"]).output().unwrap();
+    let shown = text(&validated.stdout);
+    assert!(shown.contains("M4014"), "{shown}");
+    assert_eq!(validated.status.code(), Some(0), "a warning: {shown}");
+}
+
 /// A stale test shows the recorded and the current request. No back-end is called, although one is
 /// configured.
 #[test]

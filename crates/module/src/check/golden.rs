@@ -1,6 +1,6 @@
-//! Rules for golden tests and examples: both files of a pair exist, inputs match the input schema, and
-//! expected answers match as far as they are specified. An expected answer has one of three forms: an answer
-//! (complete, or only the relevant part), `_validate` rules, or `$validate` schemas with an `$example`.
+//! Rules for golden tests and examples: both files of a pair exist and are run, inputs match the input schema,
+//! and expected answers can be fulfilled: they are parsed by [`Expectation`], as for a test, and the values in
+//! them match the schemas as far as they are specified.
 
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::violation::Violation;
 use crate::diagnostic::{Diagnostic, Location, Rule};
 use crate::document::{EntryPart, join};
-use crate::format::Format;
+use crate::golden::{Described, Expectation, ExpectedAnswer, unlisted_tests};
 use crate::load::{LoadContext, is_test_path, split_expected, split_input};
 use crate::module::{Module, TestPair};
 use crate::schema::Section;
@@ -49,22 +49,26 @@ fn missing(reading: &LoadContext<'_>, index: usize, file: &str) -> Diagnostic {
     }
 }
 
-/// Files without a counterpart, if pairs are found by name.
+/// Files that are never run: without a counterpart, or not listed in the manifest.
 fn orphans(reading: &LoadContext<'_>, module: &Module, found: &mut Vec<Diagnostic>) {
-    if module.source.contains_key("tests") {
-        return;
+    let unlisted = unlisted_tests(reading.files, module);
+    for pair in &unlisted {
+        let message = format!("`{}` and `{}` are never run", pair.input, pair.expected);
+        let hint = format!(
+            "add `- {} -> {}` to `tests`, or remove `tests` to run all pairs",
+            pair.input, pair.expected
+        );
+        let diagnostic = Diagnostic::new(Rule::UNLISTED_TEST, message);
+        found.push(diagnostic.at(Location::file(&pair.input)).hint(hint));
     }
     let used = |path: &str| {
-        module
-            .tests
-            .iter()
-            .any(|pair| pair.input == path || pair.expected == path)
+        let mut pairs = module.tests.iter().chain(&unlisted);
+        pairs.any(|pair| pair.input == path || pair.expected == path)
     };
-    for path in reading
-        .files
-        .paths()
-        .filter(|path| is_test_path(path) && !used(path))
-    {
+    // A manifest that lists its tests may have other files in `examples/`.
+    let is_listed = module.source.contains_key("tests");
+    let relevant = |path: &str| is_test_path(path) && (!is_listed || path.starts_with("tests/"));
+    for path in reading.files.paths().filter(|path| relevant(path) && !used(path)) {
         let partner = match (split_input(path), split_expected(path)) {
             (Some((stem, endings)), _) => format!("{stem}{}", endings.first().copied().unwrap_or_default()),
             (None, Some((stem, ending))) => format!("{stem}{ending}"),
@@ -130,16 +134,20 @@ fn check_expected(
         file,
         rule: Rule::TEST_EXPECTED_INVALID,
     };
-    let Value::Object(map) = expected else {
-        fit.complain("", "an expected answer must be an object", found);
-        return;
-    };
-    if map.contains_key("$validate") || map.contains_key("$example") {
-        fit.schemas(map, found);
-    } else if map.contains_key("_validate") || map.contains_key("_contains") {
-        fit.rules(map, found);
-    } else {
-        fit.answer(map, "", found);
+    match Expectation::parse(module, expected) {
+        Ok(expectation) => {
+            if let Some(answer) = &expectation.answer {
+                fit.answer(answer, Completeness::No, found);
+            }
+            if let Some(example) = &expectation.example {
+                fit.answer(example, fit.completeness(example), found);
+            }
+        }
+        Err(problems) => {
+            for problem in problems.into_iter().take(PER_FILE_MAX) {
+                fit.complain(&problem.pointer, &problem.message, found);
+            }
+        }
     }
 }
 
@@ -156,114 +164,36 @@ impl SchemaFit<'_> {
         found.push(Diagnostic::new(self.rule, message).at(place));
     }
 
-    /// `{$validate: {data: <schema>}, $example: <envelope>}`
-    fn schemas(&self, map: &Map<String, Value>, found: &mut Vec<Diagnostic>) {
-        if let Some(schemas) = map.get("$validate").and_then(Value::as_object) {
-            for (key, schema) in schemas {
-                let pointer = join("/$validate", key);
-                if !["ok", "meta", "data", "error", "partial_data"].contains(&key.as_str()) {
-                    self.complain(&pointer, &format!("`{key}` is not part of an envelope"), found);
-                } else if !jsonschema::draft7::meta::is_valid(schema) {
-                    self.complain(&pointer, &format!("`{key}` is not a valid JSON Schema"), found);
-                }
-            }
-        } else if map.contains_key("$validate") {
-            self.complain(
-                "/$validate",
-                "`$validate` must map parts of the envelope to schemas",
-                found,
-            );
-        }
-        match map.get("$example") {
-            Some(Value::Object(example)) => self.answer(example, "/$example", found),
-            Some(_) => self.complain("/$example", "`$example` must be an envelope", found),
-            None => {}
+    /// An example with ok, meta and content is a complete envelope.
+    fn completeness(&self, example: &ExpectedAnswer) -> Completeness {
+        let has = |key: &str| example.values.contains_key(key);
+        let content = match example.values.get("ok") {
+            Some(Value::Bool(true)) => "data",
+            Some(_) => "error",
+            None => return Completeness::No,
+        };
+        match has(content) && (has("meta") || !self.module.format.separates_meta()) {
+            true => Completeness::Yes,
+            false => Completeness::No,
         }
     }
 
-    /// `{_validate: {required: [...], confidence_min: 0.8}, _contains: {...}}`
-    fn rules(&self, map: &Map<String, Value>, found: &mut Vec<Diagnostic>) {
-        let number = |value: &Value| value.as_f64().is_some_and(|number| (0.0..=1.0).contains(&number));
-        let texts = |value: &Value| {
-            value
-                .as_array()
-                .is_some_and(|list| list.iter().all(Value::is_string))
-        };
-        for (key, value) in map
-            .get("_validate")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-        {
-            let pointer = join("/_validate", key);
-            let problem = match key.as_str() {
-                "required" if !texts(value) => "must be a list of fields",
-                "confidence_min" | "confidence_max" if !number(value) => "must be a number from 0 to 1",
-                "rationale_min_length" if value.as_u64().is_none() => "must be an integer",
-                "contains" | "not_contains" if !(texts(value) || value.is_object() || value.is_string()) => {
-                    "must be a string or a list of strings"
-                }
-                "required"
-                | "confidence_min"
-                | "confidence_max"
-                | "rationale_min_length"
-                | "contains"
-                | "not_contains" => continue,
-                _ => "is not a known rule",
-            };
-            self.complain(&pointer, &format!("`_validate.{key}` {problem}"), found);
+    fn answer(&self, answer: &ExpectedAnswer, whole: Completeness, found: &mut Vec<Diagnostic>) {
+        let values = Value::Object(answer.values.clone());
+        if answer.describes == Described::Data {
+            return self.against(Section::Data, &values, &answer.pointer, whole, found);
         }
-        if map.get("_contains").is_some_and(|value| !value.is_object()) {
-            self.complain(
-                "/_contains",
-                "`_contains` must map paths to lists of values",
-                found,
-            );
-        }
-    }
-
-    /// An envelope or bare data. An envelope with ok, meta and content is complete and must match as a whole;
-    /// otherwise only the specified parts must match.
-    fn answer(&self, map: &Map<String, Value>, pointer: &str, found: &mut Vec<Diagnostic>) {
-        let Some(ok) = map.get("ok") else {
-            let bare = self.module.format < Format::V2_0;
-            let whole = if bare { Completeness::Yes } else { Completeness::No };
-            let data = match map.get("data") {
-                Some(data) if map.contains_key("meta") => (data.clone(), join(pointer, "data")),
-                _ => (Value::Object(map.clone()), String::from(pointer)),
-            };
-            self.against(Section::Data, &data.0, &data.1, whole, found);
-            return;
-        };
-        let Value::Bool(ok) = ok else {
-            self.complain(&join(pointer, "ok"), "`ok` must be true or false", found);
-            return;
-        };
-        let content = if *ok { "data" } else { "error" };
-        let has = |key: &str| map.contains_key(key);
-        let separate = self.module.format.separates_meta();
-        let whole = if has(content) && (has("meta") || !separate) {
-            Completeness::Yes
-        } else {
-            Completeness::No
-        };
         for (key, section) in [
             ("meta", Section::Meta),
             ("data", Section::Data),
             ("error", Section::Error),
         ] {
-            if let Some(value) = map.get(key) {
-                self.against(section, value, &join(pointer, key), whole, found);
+            if let Some(value) = answer.values.get(key) {
+                self.against(section, value, &join(&answer.pointer, key), whole, found);
             }
         }
         if whole == Completeness::Yes {
-            self.against(
-                Section::Envelope,
-                &Value::Object(map.clone()),
-                pointer,
-                whole,
-                found,
-            );
+            self.against(Section::Envelope, &values, &answer.pointer, whole, found);
         }
     }
 

@@ -147,6 +147,7 @@ rules! {
     M4011 ASSET_MISSING "asset-missing" Error "a file under assets/ is referenced but does not exist";
     M4012 ASSET_TOO_LARGE "asset-too-large" Warning "an asset exceeds the limit of its kind";
     M4013 ASSET_MISMATCH "asset-mismatch" Warning "an asset's contents do not match its file extension";
+    M4014 UNLISTED_TEST "unlisted-test" Warning "a test in the module's folder is not listed in its manifest";
     // M5: composition and context
     M5001 MISSING_REQUIREMENT "missing-requirement" Error "a required module cannot be found";
     M5002 REQUIREMENT_VERSION "requirement-version" Error "the module that was found has another version";

@@ -1,8 +1,9 @@
-//! Golden tests: compares an envelope with a test in any of the three dialects, and measures which fields of
-//! the data schema the tests of a module cover. `check::golden` checks whether a test is well formed; this
-//! module compares it with an answer.
+//! Golden tests: parses what a test expects, in any of the three notations, compares an envelope with it, and
+//! measures which fields of the data schema the tests of a module cover. `check::golden` reports the problems
+//! of an expectation; it has no parser.
 
 mod coverage;
+mod expectation;
 mod matcher;
 mod path;
 mod rules;
@@ -10,7 +11,9 @@ mod subset;
 #[cfg(test)]
 mod tests;
 
+pub use crate::load::unlisted_tests;
 pub use coverage::Coverage;
+pub(crate) use expectation::{Described, Expectation, ExpectedAnswer};
 pub use matcher::compare_answer;
 
 use serde_json::{Value, json};

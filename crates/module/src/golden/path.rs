@@ -5,23 +5,37 @@ use serde_json::Value;
 
 use crate::expression::{PathSegment, parse_path};
 
-/// Every value at a path, with its pointer into the envelope.
-pub(super) fn values<'a>(envelope: &'a Value, path: &str) -> Result<Vec<(String, &'a Value)>, String> {
-    let whole = match path.strip_prefix('$') {
-        Some(_) => String::from(path),
-        None => format!("$.{path}"),
-    };
-    let parsed = parse_path(&whole).map_err(|error| format!("invalid path `{path}`: {error}"))?;
-    let data = envelope.get("data").or_else(|| envelope.get("partial_data"));
-    let start = if envelope.get("data").is_some() {
-        "/data"
-    } else {
-        "/partial_data"
-    };
-    let from_data = data.map(|data| follow(data, start, &parsed.segments));
-    match from_data {
-        Some(found) if !found.is_empty() => Ok(found),
-        _ => Ok(follow(envelope, "", &parsed.segments)),
+/// A parsed path, with the text that the test has.
+#[derive(Clone, Debug)]
+pub(super) struct ValuePath {
+    pub(super) text: String,
+    segments: Vec<PathSegment>,
+}
+
+impl ValuePath {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let whole = match text.strip_prefix('$') {
+            Some(_) => String::from(text),
+            None => format!("$.{text}"),
+        };
+        let parsed = parse_path(&whole).map_err(|error| format!("invalid path `{text}`: {error}"))?;
+        Ok(Self {
+            text: String::from(text),
+            segments: parsed.segments,
+        })
+    }
+
+    /// Every value at the path, with its pointer into the envelope.
+    pub(super) fn values<'a>(&self, envelope: &'a Value) -> Vec<(String, &'a Value)> {
+        let (start, data) = match (envelope.get("data"), envelope.get("partial_data")) {
+            (Some(data), _) => ("/data", Some(data)),
+            (None, partial) => ("/partial_data", partial),
+        };
+        let from_data = data.map(|data| follow(data, start, &self.segments));
+        match from_data {
+            Some(found) if !found.is_empty() => found,
+            _ => follow(envelope, "", &self.segments),
+        }
     }
 }
 

@@ -1,48 +1,159 @@
-//! The rule dialect: `_validate` with thresholds and words, `_contains` with values at paths.
+//! The rules of an expectation: `_validate` with thresholds and words, `_contains` with values at paths.
+//! Rules are parsed once; a rule that was parsed is compared without further errors.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Mismatch;
-use super::path::values;
+use super::expectation::ExpectationProblem;
+use super::path::ValuePath;
 use super::subset::same;
+use crate::document::join;
 
-pub(super) fn check_rules(map: &Map<String, Value>, envelope: &Value, found: &mut Vec<Mismatch>) {
-    let rules = map.get("_validate").and_then(Value::as_object);
-    for (rule, wanted) in rules.into_iter().flatten() {
-        match rule.as_str() {
-            "required" => required(wanted, envelope, found),
-            "confidence_min" => threshold(wanted, envelope, "at least", |have, limit| have >= limit, found),
-            "confidence_max" => threshold(wanted, envelope, "at most", |have, limit| have <= limit, found),
-            "rationale_min_length" => rationale(wanted, envelope, found),
-            "contains" => words(wanted, envelope, true, found),
-            "not_contains" => words(wanted, envelope, false, found),
-            other => found.push(Mismatch::new(
-                "",
-                format!("`_validate.{other}` is not a known rule"),
+/// A rule of `_validate`.
+#[derive(Debug)]
+pub(super) enum ExpectationRule {
+    Required(Vec<ValuePath>),
+    ConfidenceMin(Value),
+    ConfidenceMax(Value),
+    RationaleMinLength(u64),
+    Contains(WordPlaces),
+    NotContains(WordPlaces),
+}
+
+/// Words, and where they are searched.
+#[derive(Debug)]
+pub(super) enum WordPlaces {
+    /// In all strings of the data.
+    Anywhere(Vec<String>),
+    /// Per path in the strings at that path.
+    AtPaths(Vec<(ValuePath, Vec<String>)>),
+}
+
+/// `{required: [...], confidence_min: 0.8, contains: "word"}`
+pub(super) fn rules(source: Option<&Value>, problems: &mut Vec<ExpectationProblem>) -> Vec<ExpectationRule> {
+    let map = match source {
+        None => return Vec::new(),
+        Some(Value::Object(map)) => map,
+        Some(_) => {
+            let message = "`_validate` must map rules to their values";
+            problems.push(ExpectationProblem::new("/_validate", message));
+            return Vec::new();
+        }
+    };
+    let mut parsed = Vec::new();
+    for (name, value) in map {
+        match rule(name, value) {
+            Ok(rule) => parsed.push(rule),
+            Err(problem) => problems.push(ExpectationProblem::new(
+                join("/_validate", name),
+                format!("`_validate.{name}` {problem}"),
             )),
         }
     }
-    let contained = map.get("_contains").and_then(Value::as_object);
-    for (path, wanted) in contained.into_iter().flatten() {
-        holds(path, wanted, envelope, found);
-    }
+    parsed
 }
 
-fn texts(value: &Value) -> Vec<&str> {
-    match value {
-        Value::String(text) => vec![text],
-        Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn required(wanted: &Value, envelope: &Value, found: &mut Vec<Mismatch>) {
-    for path in texts(wanted) {
-        match values(envelope, path) {
-            Ok(values) if !values.is_empty() => {}
-            Ok(_) => found.push(Mismatch::new("", format!("`{path}` is required but missing"))),
-            Err(error) => found.push(Mismatch::new("", error)),
+fn rule(name: &str, value: &Value) -> Result<ExpectationRule, String> {
+    match name {
+        "required" => {
+            let paths = texts(value).ok_or("must be a field or a list of fields")?;
+            let paths = paths.iter().map(|path| ValuePath::parse(path));
+            Ok(ExpectationRule::Required(
+                paths
+                    .collect::<Result<_, _>>()
+                    .map_err(|problem: String| with_verb(&problem))?,
+            ))
         }
+        "confidence_min" => Ok(ExpectationRule::ConfidenceMin(confidence(value)?)),
+        "confidence_max" => Ok(ExpectationRule::ConfidenceMax(confidence(value)?)),
+        "rationale_min_length" => {
+            let length = value.as_u64().ok_or("must be an integer")?;
+            Ok(ExpectationRule::RationaleMinLength(length))
+        }
+        "contains" => Ok(ExpectationRule::Contains(word_places(value)?)),
+        "not_contains" => Ok(ExpectationRule::NotContains(word_places(value)?)),
+        _ => Err(String::from("is not a known rule")),
+    }
+}
+
+fn with_verb(problem: &str) -> String {
+    format!("has an {problem}")
+}
+
+fn confidence(value: &Value) -> Result<Value, String> {
+    let valid = value.as_f64().is_some_and(|number| (0.0..=1.0).contains(&number));
+    match valid {
+        true => Ok(value.clone()),
+        false => Err(String::from("must be a number from 0 to 1")),
+    }
+}
+
+/// A string, or a list of strings.
+fn texts(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(text) => Some(vec![text.clone()]),
+        Value::Array(items) => items.iter().map(|item| item.as_str().map(String::from)).collect(),
+        _ => None,
+    }
+}
+
+fn word_places(value: &Value) -> Result<WordPlaces, String> {
+    let wrong = "must be a string or a list of strings, or map paths to them";
+    let Value::Object(paths) = value else {
+        return Ok(WordPlaces::Anywhere(texts(value).ok_or(wrong)?));
+    };
+    let mut places = Vec::with_capacity(paths.len());
+    for (path, words) in paths {
+        let path = ValuePath::parse(path).map_err(|problem| with_verb(&problem))?;
+        places.push((path, texts(words).ok_or(wrong)?));
+    }
+    Ok(WordPlaces::AtPaths(places))
+}
+
+/// `{"issues[*].type": ["security"]}`
+pub(super) fn contained(
+    source: Option<&Value>,
+    problems: &mut Vec<ExpectationProblem>,
+) -> Vec<(ValuePath, Vec<Value>)> {
+    let map = match source {
+        None => return Vec::new(),
+        Some(Value::Object(map)) => map,
+        Some(_) => {
+            let message = "`_contains` must map paths to values";
+            problems.push(ExpectationProblem::new("/_contains", message));
+            return Vec::new();
+        }
+    };
+    let mut parsed = Vec::new();
+    for (path, wanted) in map {
+        let values = match wanted {
+            Value::Array(values) => values.clone(),
+            value => vec![value.clone()],
+        };
+        match ValuePath::parse(path) {
+            Ok(path) => parsed.push((path, values)),
+            Err(problem) => problems.push(ExpectationProblem::new(join("/_contains", path), problem)),
+        }
+    }
+    parsed
+}
+
+pub(super) fn check_rule(rule: &ExpectationRule, envelope: &Value, found: &mut Vec<Mismatch>) {
+    match rule {
+        ExpectationRule::Required(paths) => {
+            let missing = paths.iter().filter(|path| path.values(envelope).is_empty());
+            let missing = missing.map(|path| format!("`{}` is required but missing", path.text));
+            found.extend(missing.map(|message| Mismatch::new("", message)));
+        }
+        ExpectationRule::ConfidenceMin(limit) => {
+            threshold(limit, envelope, "at least", |have, limit| have >= limit, found);
+        }
+        ExpectationRule::ConfidenceMax(limit) => {
+            threshold(limit, envelope, "at most", |have, limit| have <= limit, found);
+        }
+        ExpectationRule::RationaleMinLength(least) => rationale(*least, envelope, found),
+        ExpectationRule::Contains(places) => words(places, envelope, true, found),
+        ExpectationRule::NotContains(places) => words(places, envelope, false, found),
     }
 }
 
@@ -64,42 +175,40 @@ fn threshold(
     }
 }
 
-fn rationale(wanted: &Value, envelope: &Value, found: &mut Vec<Mismatch>) {
+fn rationale(least: u64, envelope: &Value, found: &mut Vec<Mismatch>) {
     let pointer = "/data/rationale";
     let have = envelope.pointer(pointer).and_then(Value::as_str);
     let length = have.map_or(0, |text| text.chars().count()) as u64;
-    if wanted.as_u64().is_none_or(|least| length < least) {
-        let message = format!("the rationale has {length} characters, fewer than {wanted}");
+    if length < least {
+        let message = format!("the rationale has {length} characters, fewer than {least}");
         found.push(Mismatch::new(pointer, message));
     }
 }
 
-/// Checks one or more words in all strings of the data, or per path in the strings at that path.
-fn words(wanted: &Value, envelope: &Value, should: bool, found: &mut Vec<Mismatch>) {
+fn words(places: &WordPlaces, envelope: &Value, should: bool, found: &mut Vec<Mismatch>) {
     let look = |word: &str, place: &str, text: &str, pointer: &str| {
         let verb = if should { "does not contain" } else { "contains" };
         let wrong = text.contains(word) != should;
         wrong.then(|| Mismatch::new(pointer, format!("{place} {verb} `{word}`")))
     };
-    if let Value::Object(paths) = wanted {
-        for (path, wanted) in paths {
-            match values(envelope, path) {
-                Ok(values) => {
-                    let text: Vec<String> = values.iter().map(|(_, value)| gathered(value)).collect();
-                    let pointer = values.first().map_or("", |(pointer, _)| pointer);
-                    for word in texts(wanted) {
-                        found.extend(look(word, &format!("`{path}`"), &text.join("\n"), pointer));
-                    }
-                }
-                Err(error) => found.push(Mismatch::new("", error)),
+    match places {
+        WordPlaces::AtPaths(paths) => {
+            for (path, words) in paths {
+                let values = path.values(envelope);
+                let text: Vec<String> = values.iter().map(|(_, value)| gathered(value)).collect();
+                let (text, place) = (text.join("\n"), format!("`{}`", path.text));
+                let pointer = values.first().map_or("", |(pointer, _)| pointer);
+                found.extend(words.iter().filter_map(|word| look(word, &place, &text, pointer)));
             }
         }
-        return;
-    }
-    let data = envelope.get("data").or_else(|| envelope.get("partial_data"));
-    let text = data.map(gathered).unwrap_or_default();
-    for word in texts(wanted) {
-        found.extend(look(word, "the answer", &text, "/data"));
+        WordPlaces::Anywhere(words) => {
+            let data = envelope.get("data").or_else(|| envelope.get("partial_data"));
+            let text = data.map(gathered).unwrap_or_default();
+            let mismatches = words
+                .iter()
+                .filter_map(|word| look(word, "the answer", &text, "/data"));
+            found.extend(mismatches);
+        }
     }
 }
 
@@ -115,24 +224,24 @@ fn gathered(value: &Value) -> String {
 }
 
 /// Checks that each wanted value is among the values at the path.
-fn holds(path: &str, wanted: &Value, envelope: &Value, found: &mut Vec<Mismatch>) {
-    let there = match values(envelope, path) {
-        Ok(there) => there,
-        Err(error) => return found.push(Mismatch::new("", error)),
-    };
-    let there: Vec<&Value> = there.into_iter().map(|(_, value)| value).collect();
+pub(super) fn check_contained(
+    path: &ValuePath,
+    wanted: &[Value],
+    envelope: &Value,
+    found: &mut Vec<Mismatch>,
+) {
+    let there = path.values(envelope);
     // If the path leads to a list, its items are compared.
     let items: Vec<&Value> = there
-        .iter()
-        .flat_map(|value| match value {
+        .into_iter()
+        .flat_map(|(_, value)| match value {
             Value::Array(items) => items.iter().collect(),
-            other => vec![*other],
+            other => vec![other],
         })
         .collect();
-    let single = std::slice::from_ref(wanted);
-    for value in wanted.as_array().map_or(single, Vec::as_slice) {
+    for value in wanted {
         if !items.iter().any(|item| same(value, item)) {
-            let message = format!("`{path}` does not contain {value}");
+            let message = format!("`{}` does not contain {value}", path.text);
             let actual = Value::Array(items.iter().map(|item| (*item).clone()).collect());
             found.push(Mismatch::new("/data", message).values(Some(value), Some(&actual)));
         }

@@ -135,6 +135,79 @@ fn schema_violations_are_reported() {
     ]);
 }
 
+/// Validation accepts every form that a test accepts, also with a schema that allows no other fields.
+#[test]
+fn validation_accepts_every_form_that_a_test_accepts() {
+    let manifest = "name: m\nversion: 1.0.0\nresponsibility: r\ntier: decision\n";
+    let data = json!({
+        "type": "object", "required": ["rationale", "label"], "additionalProperties": false,
+        "properties": {"rationale": {"type": "string"}, "label": {"enum": ["a", "b"]}}
+    });
+    let meta = json!({"type": "object", "required": ["confidence", "risk", "explain"], "properties": {}});
+    let schema = json!({"meta": meta, "data": data, "$defs": {"Label": {"enum": ["a", "b"]}}});
+    let envelope = json!({
+        "ok": true,
+        "meta": {"confidence": 0.9, "risk": "low", "explain": "e"},
+        "data": {"rationale": "r", "label": "a"}
+    });
+    let check_of = |expected: &Value| {
+        let files: FileMap = [
+            ("module.yaml", String::from(manifest)),
+            ("prompt.md", String::from("p")),
+            ("schema.json", schema.to_string()),
+            ("tests/a.input.json", String::from("{}")),
+            ("tests/a.expected.json", expected.to_string()),
+        ]
+        .into_iter()
+        .collect();
+        let loaded = crate::check::check(&files, crate::check::Strict::Standard);
+        let refused = loaded.report.iter().filter(|found| found.rule.code() == "M4009");
+        (
+            loaded.module.unwrap(),
+            refused.map(|found| found.message.clone()).collect::<Vec<_>>(),
+        )
+    };
+    for expected in [
+        json!({"ok": true, "meta": {"confidence": 0.9}, "data": {"label": "a"}}),
+        json!({"data": {"label": "a"}}),
+        json!({"meta": {"risk": "low"}}),
+        json!({"$comment": "c", "label": "a"}),
+        json!({"_note": "n", "data": {"label": "a"}}),
+        json!({"$example": {"label": "a"}}),
+        json!({"_validate": {"required": "label", "contains": "r"}, "label": "a"}),
+        json!({"_contains": {"label": "a"}, "ok": true}),
+        json!({"$validate": {"data": {"properties": {"label": {"$ref": "#/$defs/Label"}}}}}),
+    ] {
+        let (module, refused) = check_of(&expected);
+        assert_eq!(
+            compare_answer(&module, &expected, &envelope),
+            vec![],
+            "{expected}"
+        );
+        assert!(refused.is_empty(), "{expected}: {refused:?}");
+    }
+    // A form that no answer can fulfil is refused by both.
+    for expected in [
+        json!([]),
+        json!({"ok": "yes"}),
+        json!({"_validate": ["label"]}),
+        json!({"_validate": {"required": ["a["]}}),
+        json!({"_contains": {"a[": 1}}),
+        json!({"$validate": {"label": {}}}),
+        json!({"$validate": {"data": {"$ref": "#/$defs/None"}}}),
+        json!({"data": {"label": "c"}}),
+        json!({"label": "a", "other": 1}),
+        json!({"_validate": {"required": "label"}, "label": "c"}),
+    ] {
+        let (module, refused) = check_of(&expected);
+        assert!(
+            !compare_answer(&module, &expected, &envelope).is_empty(),
+            "{expected}"
+        );
+        assert!(!refused.is_empty(), "{expected}");
+    }
+}
+
 #[test]
 fn mismatch_has_pointer_and_values() {
     let expected = json!({"ok": true, "data": {"issues": [{"type": "speed"}, {}]}});

@@ -7,7 +7,7 @@ use super::LoadContext;
 use crate::diagnostic::{Diagnostic, Rule};
 use crate::document::{EntryPart, join};
 use crate::file_map::{FileMap, normalise};
-use crate::module::TestPair;
+use crate::module::{Module, TestPair};
 
 /// The file name endings of a pair, in order of precedence.
 const ENDINGS: &[(&str, &[&str])] = &[
@@ -30,6 +30,20 @@ pub(super) fn listed_or_found(reading: &mut LoadContext<'_>, source: &Map<String
 /// Pairs by name; a file without a counterpart is reported by the checks.
 fn found(files: &FileMap) -> Vec<TestPair> {
     files.paths().filter_map(|path| pair_of(files, path)).collect()
+}
+
+/// Pairs in `tests/` that the manifest of the module does not list. Without a list, every pair is a test.
+pub fn unlisted_tests(files: &FileMap, module: &Module) -> Vec<TestPair> {
+    if !module.source.contains_key("tests") {
+        return Vec::new();
+    }
+    let listed = |found: &TestPair| {
+        let mut pairs = module.tests.iter();
+        pairs.any(|pair| pair.input == found.input && pair.expected == found.expected)
+    };
+    let mut unlisted = found(files);
+    unlisted.retain(|pair| pair.input.starts_with("tests/") && !listed(pair));
+    unlisted
 }
 
 fn pair_of(files: &FileMap, input: &str) -> Option<TestPair> {

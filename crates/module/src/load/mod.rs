@@ -13,6 +13,7 @@ mod v1;
 mod v2;
 
 pub(crate) use contract::percent_decoded;
+pub use examples::unlisted_tests;
 pub(crate) use examples::{is_test_path, split_expected, split_input};
 pub(crate) use load_context::{LoadContext, ManifestText};
 pub(crate) use text::refusals;

@@ -58,6 +58,12 @@ fn print_module(module: &ModuleReport, output: &Output) -> io::Result<()> {
     if module.outcomes.is_empty() && module.broken.is_none() {
         output.line(format!("  {}", "no tests".yellow()))?;
     }
+    for input in &module.unlisted {
+        let word = "not run".yellow();
+        output.line(format!(
+            "  {word} {input}: not listed in `tests` of the manifest (M4014)"
+        ))?;
+    }
     for outcome in &module.outcomes {
         print_outcome(module, outcome, output)?;
     }

@@ -14,17 +14,20 @@ pub(super) struct ModuleReport {
     pub(super) path: PathBuf,
     pub(super) outcomes: Vec<Outcome>,
     pub(super) coverage: Coverage,
+    /// Input files of pairs that are not run, because the manifest does not list them.
+    pub(super) unlisted: Vec<String>,
     /// Why the module could not be loaded.
     pub(super) broken: Option<String>,
 }
 
 impl ModuleReport {
-    pub(super) fn new(found: &Found, module: &Module, coverage: Coverage) -> Self {
+    pub(super) fn new(found: &Found, module: &Module, unlisted: Vec<String>) -> Self {
         Self {
             name: String::from(module.name()),
             path: found.path.clone(),
             outcomes: Vec::new(),
-            coverage,
+            coverage: Coverage::of(module),
+            unlisted,
             broken: None,
         }
     }
@@ -35,6 +38,7 @@ impl ModuleReport {
             path: found.path.clone(),
             outcomes: Vec::new(),
             coverage: Coverage::default(),
+            unlisted: Vec::new(),
             broken: Some(format!("{error:#}")),
         }
     }
@@ -55,6 +59,7 @@ impl ModuleReport {
             "name": self.name,
             "path": self.path.display().to_string(),
             "error": self.broken,
+            "unlisted": self.unlisted,
             "cases": self.outcomes.iter().map(Outcome::to_value).collect::<Vec<_>>(),
             "coverage": {
                 "fields": self.coverage.total(),
