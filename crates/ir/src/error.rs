@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::envelope::Requirements;
 use crate::operation::Operation;
 
+/// Limit of reasons in a message.
+const REASONS_SHOWN_MAX: usize = 5;
+
 /// The kind decides retry, status and log level. Nothing else does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -72,6 +75,21 @@ pub struct RoutingFailure {
     pub candidates_checked: Vec<String>,
     /// Rejection reason by candidate.
     pub rejected_reasons: BTreeMap<String, String>,
+}
+
+impl RoutingFailure {
+    /// The first reasons in one line: `name: reason; name: reason and 3 more`.
+    fn reasons(&self) -> String {
+        let reasons = self.rejected_reasons.iter();
+        let shown = reasons
+            .take(REASONS_SHOWN_MAX)
+            .map(|(name, why)| format!("{name}: {why}"));
+        let shown: Vec<String> = shown.collect();
+        match self.rejected_reasons.len().saturating_sub(REASONS_SHOWN_MAX) {
+            0 => shown.join("; "),
+            more => format!("{} and {more} more", shown.join("; ")),
+        }
+    }
 }
 
 impl ErrorKind {
@@ -163,6 +181,16 @@ impl Error {
     pub fn with_provider_code(mut self, code: Option<String>) -> Self {
         self.provider_code = code;
         self
+    }
+
+    /// The message, with the reasons of a failed back-end selection.
+    pub fn message_with_reasons(&self) -> String {
+        match &self.search {
+            Some(search) if !search.rejected_reasons.is_empty() => {
+                format!("{}: {}", self.message, search.reasons())
+            }
+            _ => self.message.clone(),
+        }
     }
 
     /// The E code of the specification. Some kinds have two codes, depending on the phase.

@@ -70,7 +70,8 @@ impl Route {
                 output.line(label(selected))?;
             }
             if let Some(error) = &no_backend {
-                output.note(format!("{error} ({})", error.cognitive_code()));
+                let message = error.message_with_reasons();
+                output.note(format!("{message} ({})", error.cognitive_code()));
             }
         }
         let good = !explanation.selected.is_empty();

@@ -50,6 +50,32 @@ fn single_fields_form_an_input() {
     assert!(stderr(&wrong).contains("key=value"), "{wrong:?}");
 }
 
+/// The message names the back-end, its address and the reason, without the rest of its URL.
+#[test]
+fn unreachable_back_end_is_named_with_its_address() {
+    let stage = Stage::new();
+    let config = stage.config(
+        "[routing]\nretry = { same_backend_max = 0 }\n\
+         [[backends]]\nname = \"dead\"\nkind = \"openai\"\nbase_url = \"http://user:word@127.0.0.1:1/v1/secret\"\nmodel = \"m\"\n",
+    );
+    let failed = run(
+        &stage,
+        &["counter", "--set", "text=x", "--config", &config, "--json"],
+    );
+    assert_eq!(code_of(&failed), Some(1), "{failed:?}");
+    let envelope: Value = serde_json::from_slice(&failed.stdout).unwrap();
+    assert_eq!(envelope["error"]["code"], "E4001");
+    let message = envelope["error"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("back-end `dead` at 127.0.0.1:1: "),
+        "{message}"
+    );
+    assert!(
+        !message.contains("word") && !message.contains("secret"),
+        "{message}"
+    );
+}
+
 /// An image is assigned to the media field of the schema; for a module without one it is an error.
 #[test]
 fn media_is_assigned_to_schema_field() {

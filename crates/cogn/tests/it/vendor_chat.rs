@@ -198,6 +198,25 @@ async fn aliases_resolve_to_models_and_a_pinned_backend() {
     assert_eq!(not_found.status(), 404);
     assert_eq!(body_of(not_found).await["error"]["code"], "model_not_found");
     assert_eq!(server.get("/v1/models/gpt-9").send().await.unwrap().status(), 404);
+    // A misspelt name is answered with the most similar one.
+    for (model, near) in [("wrods", "words"), ("module:countr", "counter")] {
+        for dialect in [Dialect::OpenaiChat, Dialect::Anthropic] {
+            let answer = ask(&server, dialect, &question(dialect, model, "hi")).await;
+            assert_eq!(answer.status(), 404, "{model}");
+            let message = body_of(answer).await["error"]["message"].to_string();
+            assert!(message.contains(&format!("did you mean `{near}`?")), "{message}");
+        }
+    }
+    let answer = body_of(
+        server
+            .execute("countr", &crate::harness::input())
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
+    assert_eq!(answer["error"]["code"], "E4006");
+    assert_eq!(answer["error"]["details"]["did_you_mean"], "counter", "{answer}");
 }
 
 #[tokio::test]

@@ -26,6 +26,40 @@ fn kinds(dialect: Dialect, openai: &str, anthropic: &str) -> String {
     })
 }
 
+/// A model that exists but cannot chat is an error of the request, not of the server.
+#[tokio::test]
+async fn chat_with_an_embedding_model_is_a_bad_request() {
+    let stage = Stage::new();
+    let backend = |name: &str, more: &str| {
+        format!(
+            "[[backends]]\nname = \"{name}\"\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"{name}\"\n{more}\n"
+        )
+    };
+    let config = stage.config(
+        &[
+            backend("chatty", ""),
+            backend("minilm", "operations = [\"embeddings\"]"),
+        ]
+        .concat(),
+    );
+    let server = stage.serve_with(&["--config", &config], &[]);
+    let body = json!({"model": "minilm", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 9});
+    for path in ["/v1/chat/completions", "/v1/messages", "/v1/responses"] {
+        let mut body = body.clone();
+        if path == "/v1/responses" {
+            body = json!({"model": "minilm", "input": "hi"});
+        }
+        let answer = server.post(path).body(body.to_string()).send().await.unwrap();
+        assert_eq!(answer.status(), 400, "{path}");
+        let answer: Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("minilm: does not support chat_completions"),
+            "{message}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn auth_and_limit_errors_use_the_clients_dialect() {
     let stage = Stage::new();

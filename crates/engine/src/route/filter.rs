@@ -69,6 +69,13 @@ fn fixed(candidate: &Candidate, marks: &CandidateKey, facts: &PlanInput<'_>) -> 
     if let Some(reason) = &candidate.unavailable {
         return Some(Rejection::Unavailable(reason.clone()));
     }
+    // Before the other requirements: what a back-end lacks is not relevant if it does not serve the model. A
+    // back-end without a configured model serves any.
+    if let (Some(own), Some(asked)) = (&candidate.model, facts.model)
+        && own != asked
+    {
+        return Some(Rejection::DifferentModel(own.clone()));
+    }
     let needs = facts.needs;
     let operation = needs
         .required_ops
@@ -89,14 +96,7 @@ fn fixed(candidate: &Candidate, marks: &CandidateKey, facts: &PlanInput<'_>) -> 
         .required_transports
         .iter()
         .find(|way| !candidate.transports.contains(way));
-    if let Some(transport) = unreachable {
-        return Some(Rejection::Transport(transport.clone()));
-    }
-    // A back-end without a configured model serves any.
-    match (&candidate.model, facts.model) {
-        (Some(own), Some(asked)) if own != asked => Some(Rejection::DifferentModel(own.clone())),
-        _ => None,
-    }
+    unreachable.map(|transport| Rejection::Transport(transport.clone()))
 }
 
 /// The host's lists are binding; the request's can only narrow them.

@@ -4,8 +4,9 @@ use ir::envelope::{Requirements, RoutingHints};
 use ir::error::{Error, ErrorKind, Phase, RoutingFailure};
 use ir::operation::{Feature, Operation};
 use ir::{Request, adaptation::Degradation};
+use module::diagnostic::nearest;
 
-use super::candidate::LoadSnapshot;
+use super::candidate::{Candidate, LoadSnapshot};
 use super::explanation::Explanation;
 use super::filter::{Rejection, reject};
 use super::order::{affinity, best, rank};
@@ -120,7 +121,13 @@ pub fn plan(
         }
     }
     if places.is_empty() {
-        return Err(no_candidate(&Explanation::of(pool, signals, facts, host), facts));
+        let mut error = no_candidate(&Explanation::of(pool, signals, facts, host), facts);
+        if let Some(near) = nearest_model(pool.candidates(), facts) {
+            error
+                .message
+                .push_str(&format!("; did you mean the model `{near}`?"));
+        }
+        return Err(error);
     }
     let order = best(places, pool.candidates(), &facts.policy, facts);
     Ok(RoutePlan {
@@ -134,15 +141,9 @@ pub fn plan(
 /// error, a busy or failing back-end is not.
 fn no_candidate(explanation: &Explanation, facts: &PlanInput<'_>) -> Error {
     let rejections = || explanation.rejected.iter().map(|(_, rejection)| rejection);
-    let incapable = |rejection: &Rejection| {
-        matches!(
-            rejection,
-            Rejection::Feature(_) | Rejection::Operation(_) | Rejection::Transport(_)
-        )
-    };
     let (kind, message) = if explanation.rejected.is_empty() {
         (ErrorKind::NotEnabled, String::from("no back-end is configured"))
-    } else if rejections().all(incapable)
+    } else if is_incapable(rejections)
         || rejections().any(is_missing_feature) && !rejections().any(is_momentary)
     {
         (
@@ -182,6 +183,32 @@ fn no_candidate(explanation: &Explanation, facts: &PlanInput<'_>) -> Error {
             .collect(),
     }));
     error
+}
+
+/// Whether each back-end that serves the model lacks something that the request requires, such as an embedding
+/// model that is requested for a chat.
+fn is_incapable<'a, I: Iterator<Item = &'a Rejection>>(rejections: impl Fn() -> I) -> bool {
+    let serves_model = |rejection: &&Rejection| !matches!(rejection, Rejection::DifferentModel(_));
+    let lacks = |rejection: &Rejection| {
+        matches!(
+            rejection,
+            Rejection::Feature(_) | Rejection::Operation(_) | Rejection::Transport(_)
+        )
+    };
+    rejections().any(|rejection| serves_model(&rejection)) && rejections().filter(serves_model).all(lacks)
+}
+
+/// The model with the most similar name, if no back-end serves the requested one.
+fn nearest_model<'a>(candidates: &'a [Candidate], facts: &PlanInput<'_>) -> Option<&'a str> {
+    let requested = facts.model?;
+    let allowed = |model: &&str| {
+        facts
+            .models
+            .is_none_or(|models| models.iter().any(|one| one == model))
+    };
+    let models: Option<Vec<&str>> = candidates.iter().map(|one| one.model.as_deref()).collect();
+    let models = models.filter(|models| !models.contains(&requested))?;
+    nearest(requested, models.into_iter().filter(allowed))
 }
 
 /// Suitable except for a missing feature.

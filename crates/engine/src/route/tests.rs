@@ -112,6 +112,39 @@ fn requested_model_is_never_replaced() {
 }
 
 #[test]
+fn model_without_the_operation_is_unsupported_and_names_what_is_missing() {
+    let mut encoder = chat("encoder");
+    encoder.model = Some(String::from("minilm"));
+    encoder.operations = BTreeSet::from([Operation::Embeddings]);
+    let mut other = chat("other");
+    other.model = Some(String::from("small"));
+    let mut case = Case::new(vec![other, encoder], Policy::Priority);
+    case.request = request(Some("minilm"));
+    let error = case.plan().expect_err("the model only embeds");
+    assert_eq!(error.kind, ErrorKind::Unsupported);
+    assert_eq!(
+        error.message_with_reasons(),
+        "no back-end supports what this request requires: encoder: does not support chat_completions; other: \
+         serves only small"
+    );
+}
+
+#[test]
+fn misspelt_model_is_suggested_among_allowed_ones() {
+    let mut bound = chat("bound");
+    bound.model = Some(String::from("small-instruct"));
+    let mut case = Case::new(vec![bound], Policy::Priority);
+    case.request = request(Some("small-instrct"));
+    let message = case.plan().expect_err("no such model").message;
+    assert!(
+        message.ends_with("; did you mean the model `small-instruct`?"),
+        "{message}"
+    );
+    case.candidates.push(chat("any"));
+    assert_eq!(case.names(), ["any"], "any model could be served");
+}
+
+#[test]
 fn lists_apply_to_every_candidate() {
     let candidates: Vec<Candidate> = (0..2_000).map(|number| chat(&format!("b{number}"))).collect();
     let mut case = Case::new(candidates, Policy::WeightedRandom);

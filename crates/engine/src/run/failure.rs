@@ -42,7 +42,7 @@ pub(super) fn from_upstream_error(
         ErrorKind::InvalidResponse => Code::E3001,
         _ => Code::E4001,
     };
-    let mut body = ErrorBody::new(code, error.message.clone());
+    let mut body = ErrorBody::new(code, error.message_with_reasons());
     if code == Code::E3001 {
         body = body.detail("reason", "invalid_response");
     }

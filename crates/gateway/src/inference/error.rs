@@ -144,8 +144,8 @@ impl From<Error> for VendorError {
                 .unwrap_or_else(|| error.cognitive_code()),
         };
         let message = match error.kind {
-            ErrorKind::Auth => "the back-end did not accept this server's credentials",
-            _ => &error.message,
+            ErrorKind::Auth => String::from("the back-end did not accept this server's credentials"),
+            _ => error.message_with_reasons(),
         };
         let mut failure = Self::new(status, code, message);
         failure.0.pause_ms = error.retry_after_ms;

@@ -74,7 +74,8 @@ async fn show_model(
     PathName(id): PathName,
 ) -> Result<Response, ApiError> {
     let models = names(&gateway, &caller)?;
-    let (id, owner) = models.get_key_value(&id).ok_or_else(|| unknown(&id))?;
+    let found = models.get_key_value(&id);
+    let (id, owner) = found.ok_or_else(|| unknown(&gateway, &caller, &id))?;
     Ok(Json(describe(id, owner)).into_response())
 }
 
@@ -96,6 +97,11 @@ fn names(gateway: &Gateway, caller: &Caller) -> Result<BTreeMap<String, String>,
     if caller.require(Scope::Execute).is_err() {
         caller.require(Scope::Read)?;
     }
+    Ok(model_names(gateway, caller))
+}
+
+/// The same without a check of the scope.
+pub(super) fn model_names(gateway: &Gateway, caller: &Caller) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     let fleet = gateway.engine().fleet();
     for (at, candidate) in fleet.candidates().iter().enumerate() {
@@ -125,5 +131,5 @@ fn names(gateway: &Gateway, caller: &Caller) -> Result<BTreeMap<String, String>,
             names.insert(name.clone(), String::from("alias"));
         }
     }
-    Ok(names)
+    names
 }

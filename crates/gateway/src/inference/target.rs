@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use module::diagnostic::nearest;
 use module::envelope::ErrorBody;
 use module::{Code, Module};
 use tenancy::Caller;
 
+use super::list_models::model_names;
 use crate::response::ApiError;
 use crate::route::find;
 use crate::state::Gateway;
@@ -32,7 +34,7 @@ pub(super) fn resolve(gateway: &Gateway, caller: &Caller, requested: &str) -> Re
         // A back-end without a fixed model serves any.
         let known = |own: &Option<String>| own.as_ref().is_none_or(|own| own == name);
         if !fleet.candidates().iter().any(|candidate| known(&candidate.model)) {
-            return Err(unknown(requested));
+            return Err(unknown(gateway, caller, requested));
         }
     }
     Ok(target)
@@ -45,7 +47,7 @@ pub(super) fn resolve_alias(gateway: &Gateway, caller: &Caller, requested: &str)
     let name = alias.map_or(requested, |alias| alias.model.as_str());
     if let Some(module) = name.strip_prefix(MODULE_PREFIX) {
         caller.require_module(module)?;
-        return Ok(Target::Module(find(gateway, module)?));
+        return Ok(Target::Module(find(gateway, caller, module)?));
     }
     if !caller.models.allows(name) {
         let message = format!("these credentials do not allow the model `{requested}`");
@@ -58,7 +60,13 @@ pub(super) fn resolve_alias(gateway: &Gateway, caller: &Caller, requested: &str)
     })
 }
 
-pub(super) fn unknown(model: &str) -> ApiError {
-    let message = format!("model `{model}` not found; see /v1/models");
+/// The error for an unknown model, with the most similar name that the caller may use.
+pub(super) fn unknown(gateway: &Gateway, caller: &Caller, model: &str) -> ApiError {
+    let names = model_names(gateway, caller);
+    let near = nearest(model, names.keys().map(String::as_str));
+    let message = match near {
+        Some(near) => format!("model `{model}` not found; did you mean `{near}`?"),
+        None => format!("model `{model}` not found; see /v1/models"),
+    };
     ApiError::new(ErrorBody::new(Code::E4009, message).detail("reason", "model_not_found"))
 }

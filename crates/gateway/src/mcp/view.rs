@@ -4,9 +4,7 @@
 use std::sync::Arc;
 
 use engine::Modules;
-use module::Code;
 use module::Module;
-use module::envelope::ErrorBody;
 use rmcp::ErrorData;
 use rmcp::model::PaginatedRequestParams;
 use serde_json::{Value, json};
@@ -14,7 +12,7 @@ use serde_json::{Value, json};
 use super::names::ToolNames;
 use crate::limits;
 use crate::response::ApiError;
-use crate::route::{describe, summary};
+use crate::route::{describe, summary, unknown_module};
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
 
@@ -53,7 +51,7 @@ impl VisibleModules {
     /// A module by name.
     pub(super) fn find(&self, name: &str) -> Result<&Arc<Module>, ApiError> {
         let seen = self.names.tool(name).and_then(|_| self.modules.get(name));
-        seen.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4006, format!("no module named `{name}`"))))
+        seen.ok_or_else(|| unknown_module(name, self.names.iter().map(|(_, name)| name)))
     }
 
     /// Tools with their modules, sorted.

@@ -86,7 +86,8 @@ async fn run(
     let value = request::read_json(body, gateway.settings().body_read).await?;
     let body: RunBody = serde_json::from_value(value)
         .map_err(|error| ApiError::new(ErrorBody::new(Code::E1001, format!("the body: {error}"))))?;
-    let module = super::modules::find(gateway, &body.module)?;
+    let client = ClientStreams::of(extensions)?;
+    let module = super::modules::find(gateway, &client.caller, &body.module)?;
     let input = match (body.input, body.args) {
         (Some(input), None) => input,
         (None, Some(args)) => json!({"$ARGUMENTS": args, "query": args}),
@@ -104,7 +105,7 @@ async fn run(
     let mut signals = ModeSignals::from_headers(headers)?;
     force_mode(&mut signals, wanted);
     let call = Call {
-        client: ClientStreams::of(extensions)?,
+        client,
         module,
         body: ExecuteBody {
             input,

@@ -104,7 +104,8 @@ async fn execute(
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let headers = parts.headers;
-    let module = super::modules::find(&gateway, &name)?;
+    let client = ClientStreams::of(&parts.extensions)?;
+    let module = super::modules::find(&gateway, &client.caller, &name)?;
     let mut body = ExecuteBody::read(body, gateway.settings().body_read).await?;
     if body.recovery.is_none() {
         body.recovery = RecoveryRequest::from_headers(&headers)?;
@@ -114,7 +115,7 @@ async fn execute(
     let mut signals = ModeSignals::from_headers(&headers)?;
     signals.query = query.response_mode.as_deref().map(parse_mode).transpose()?;
     let call = Call {
-        client: ClientStreams::of(&parts.extensions)?,
+        client,
         module,
         body,
         signals,

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::response::Response;
+use module::diagnostic::nearest;
 use module::envelope::ErrorBody;
 use module::schema::Section;
 use module::{Code, Module};
 use serde_json::{Value, json};
-use tenancy::Scope;
+use tenancy::{Caller, Scope};
 
 use crate::auth::AuthenticatedCaller;
 use crate::endpoint::{Endpoint, any_of_type, object, one_of, text};
@@ -66,7 +67,7 @@ async fn show(
     PathName(name): PathName,
 ) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
-    let module = find(&gateway, &name)?;
+    let module = find(&gateway, &caller, &name)?;
     caller.require_module(&name)?;
     let data = describe(&name, &module);
     Ok(response::resource(&module.manifest.responsibility, data))
@@ -84,10 +85,27 @@ pub(crate) fn describe(name: &str, module: &Module) -> Value {
     data
 }
 
-/// The module with this name, or E4006.
-pub(crate) fn find(gateway: &Gateway, name: &str) -> Result<Arc<Module>, ApiError> {
-    let found = gateway.engine().modules().get(name).cloned();
-    found.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4006, format!("no module named `{name}`"))))
+/// The module with this name, or E4006 with the most similar name that the caller may use.
+pub(crate) fn find(gateway: &Gateway, caller: &Caller, name: &str) -> Result<Arc<Module>, ApiError> {
+    let modules = gateway.engine().modules();
+    if let Some(module) = modules.get(name) {
+        return Ok(module.clone());
+    }
+    let allowed = modules.iter().map(|(name, _)| name);
+    Err(unknown_module(
+        name,
+        allowed.filter(|name| caller.modules.allows(name)),
+    ))
+}
+
+/// The error for an unknown module, with the most similar one of `names`.
+pub(crate) fn unknown_module<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> ApiError {
+    let mut body = ErrorBody::new(Code::E4006, format!("no module named `{name}`"));
+    if let Some(near) = nearest(name, names) {
+        body.message.push_str(&format!("; did you mean `{near}`?"));
+        body = body.detail("did_you_mean", near);
+    }
+    ApiError::new(body)
 }
 
 pub(crate) fn summary(name: &str, module: &Module) -> Value {

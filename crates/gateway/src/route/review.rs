@@ -90,7 +90,7 @@ async fn review(
         (ReviewAction::Approve, None) => ReviewOutcome::Approved,
         (ReviewAction::Reject, None) => ReviewOutcome::Rejected,
         (ReviewAction::Edit, Some(data)) => {
-            let module = super::modules::find(&gateway, row.kind.module().unwrap_or_default())?;
+            let module = super::modules::find(&gateway, &caller, row.kind.module().unwrap_or_default())?;
             let last = gateway.engine().last(&caller.tenant, &row).await?;
             engine::review::admit_edit(&module, last.as_ref(), data)?;
             ReviewOutcome::Edited

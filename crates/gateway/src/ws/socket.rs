@@ -206,7 +206,7 @@ impl Socket {
         body.options.trace = trace.or(self.trace);
         let call = Call {
             client: self.client.clone(),
-            module: route::find(&self.gateway, &module)?,
+            module: route::find(&self.gateway, &self.client.caller, &module)?,
             body,
             signals: ModeSignals {
                 accept: Some(RequestedMode::Streaming),

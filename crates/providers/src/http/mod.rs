@@ -26,10 +26,11 @@ use engine::port::{Backend, EventStream, RawRequest, RawStream, UnaryResponse, U
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hyper::header::HeaderMap;
-use ir::{ChatRequest, Dialect, Error, Feature, Operation, Payload, Request};
+use ir::{ChatRequest, Dialect, Error, ErrorKind, Feature, Operation, Payload, Request};
 use secrecy::SecretString;
 use spill::SpillStore;
 use tokio::sync::OnceCell;
+use url::Url;
 
 pub(crate) use body::collect;
 pub use client::{Client, ClientError, ClientOptions, Proxy};
@@ -90,6 +91,8 @@ struct HttpInner {
     vendor: VendorSpec,
     client: Client,
     options: HttpOptions,
+    /// Host and port, for messages: the rest of a URL may contain secrets.
+    address: String,
     /// The only model of the server, once it was listed.
     only_model: OnceCell<String>,
     /// The headers of every call, once they were built.
@@ -97,6 +100,23 @@ struct HttpInner {
 }
 
 impl HttpInner {
+    /// Adds the name and the address of this back-end to an error of the transport or the server. The message
+    /// of a provider about the request itself is for the client, so it stays as it is.
+    fn named(&self, mut error: Error) -> Error {
+        let kinds = [
+            ErrorKind::Network,
+            ErrorKind::Timeout,
+            ErrorKind::Upstream,
+            ErrorKind::InvalidResponse,
+            ErrorKind::Auth,
+        ];
+        if kinds.contains(&error.kind) {
+            let (name, address) = (&self.options.name, &self.address);
+            error.message = format!("back-end `{name}` at {address}: {}", error.message);
+        }
+        error
+    }
+
     fn headers(&self) -> Result<HeaderMap, Error> {
         self.headers
             .get_or_init(|| request::headers(&self.vendor, &self.options))
@@ -135,6 +155,7 @@ impl HttpUpstream {
         let inner = HttpInner {
             vendor,
             client,
+            address: address(&options.base_url),
             options,
             only_model: OnceCell::new(),
             headers: OnceLock::new(),
@@ -156,10 +177,33 @@ impl HttpUpstream {
         Self::new(inner.vendor, inner.client.clone(), options)
     }
 
+    pub fn name(&self) -> &str {
+        &self.backend.name
+    }
+
+    /// Host and port of the server.
+    pub fn address(&self) -> &str {
+        &self.inner.address
+    }
+
     /// The models that the server lists.
     pub async fn models(&self) -> Result<Vec<String>, Error> {
-        models::list(&self.inner).await
+        let listed = models::list(&self.inner).await;
+        listed.map_err(|error| self.inner.named(error))
     }
+}
+
+/// `host:port` of a URL; the port is omitted if it is the default one.
+fn address(url: &str) -> String {
+    let parsed = Url::parse(url).ok();
+    let shown = parsed.as_ref().and_then(|url| {
+        let host = url.host_str()?;
+        Some(
+            url.port()
+                .map_or_else(|| String::from(host), |port| format!("{host}:{port}")),
+        )
+    });
+    shown.unwrap_or_else(|| String::from("an invalid address"))
 }
 
 impl Upstream for HttpUpstream {
@@ -184,7 +228,12 @@ impl Upstream for HttpUpstream {
     }
 
     fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
-        unary::answer(self.inner.clone(), request).boxed()
+        let inner = self.inner.clone();
+        async move {
+            let answer = unary::answer(inner.clone(), request).await;
+            answer.map_err(|error| inner.named(error))
+        }
+        .boxed()
     }
 
     fn stream_raw(&self, request: &Arc<Request>, verbatim: &Arc<RawRequest>) -> Option<RawStream> {

@@ -301,6 +301,7 @@ impl ResponseStream {
         if let Some(key) = &self.instance.options.key {
             error.message = error.message.replace(key.expose_secret(), "(key)");
         }
+        let error = self.instance.named(error);
         self.ready.push_back(RawItem::Event(Event::Error { error }));
     }
 }
