@@ -13,7 +13,7 @@ use engine::route::Policy;
 use engine::{Engine, Modules, Ports, RunRequest, Settings, Tenant};
 use module::envelope::Envelope;
 use providers::scripted::Script;
-use providers::{Recorder, Replay};
+use providers::{Recorder, Replay, ScriptedUpstream};
 use serde_json::Value;
 use spill::SpillStore;
 use store::memory::MemoryJournal;
@@ -58,6 +58,17 @@ impl CommandEngine {
         Ok(Self {
             fleet: Arc::new(fleet),
             gates: gates::configured(&asked.backend, asked.config.as_deref())?,
+            recorder: None,
+            replay: None,
+        })
+    }
+
+    /// Calls a script instead of a back-end.
+    pub(crate) fn scripted(script: &str) -> Result<Self> {
+        let script = ScriptedUpstream::new("script", Script::parse(script)?);
+        Ok(Self {
+            fleet: Arc::new(Fleet::in_order([Arc::new(script) as _])),
+            gates: Gates::default(),
             recorder: None,
             replay: None,
         })

@@ -52,6 +52,107 @@ fn new_module_is_found_and_valid() {
     assert_eq!(listed.as_array().unwrap().len(), 12);
 }
 
+/// The new module passes its checks and its test without an edit, a key or a back-end.
+#[test]
+fn fields_and_examples_become_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let example = r#"{"ok": true, "data": {"vendor": "Acme", "total": 9.5, "lines": [{"text": "a"}, {"text": "b", "tax": 7}]}}"#;
+    fs::write(folder.path().join("output.json"), example).unwrap();
+    fs::write(folder.path().join("list.json"), "[1]").unwrap();
+    let by_fields = [
+        "--field",
+        "vendor:string",
+        "--field",
+        "items:list",
+        "--field",
+        "kind:bill|offer",
+        "--field",
+        "note:string?",
+    ];
+    let by_example = ["--from-example", "output.json"];
+    let media = [
+        "--input",
+        "image,audio,document",
+        "--tier",
+        "exec",
+        "--field",
+        "label:a|b",
+    ];
+    for (name, more) in [
+        ("by-fields", &by_fields[..]),
+        ("by-example", &by_example),
+        ("media", &media),
+        ("plain", &[]),
+    ] {
+        let ran = run(folder.path(), &[&["new", name], more].concat());
+        assert_eq!(ran.code, 0, "{name}: {}", ran.stderr);
+        let validated = run(folder.path(), &["validate", name]);
+        assert_eq!(
+            validated.code, 0,
+            "{name}: {}{}",
+            validated.stdout, validated.stderr
+        );
+        assert!(
+            validated.stdout.contains("no errors, no warnings"),
+            "{name}: {}",
+            validated.stdout
+        );
+        let tested = run(folder.path(), &["test", name]);
+        assert_eq!(tested.code, 0, "{name}: {}", tested.stdout);
+        assert!(tested.stdout.contains("1 passed"), "{name}: {}", tested.stdout);
+    }
+    let schema = |name: &str| -> Value {
+        let path = folder
+            .path()
+            .join(format!("cognitive/modules/{name}/schema.json"));
+        serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+    };
+    let fields = &schema("by-fields")["data"];
+    assert_eq!(
+        fields["required"],
+        serde_json::json!(["vendor", "items", "kind", "rationale"])
+    );
+    assert_eq!(
+        fields["properties"]["kind"]["enum"],
+        serde_json::json!(["bill", "offer"])
+    );
+    let line = &schema("by-example")["data"]["properties"]["lines"]["items"];
+    assert_eq!(line["required"], serde_json::json!(["text"]));
+    let refused = run(folder.path(), &["new", "x", "--from-example", "list.json"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("not a JSON object"), "{}", refused.stderr);
+    assert!(!folder.path().join("cognitive/modules/x").try_exists().unwrap());
+}
+
+#[test]
+fn display_names_of_any_script_have_a_folder_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for (args, name, title) in [
+        (
+            &["new", "Rechnungen prüfen"][..],
+            "rechnungen-pruefen",
+            "# Rechnungen prüfen\n",
+        ),
+        (
+            &["new", "发票审核", "--name", "invoice-review"],
+            "invoice-review",
+            "# 发票审核\n",
+        ),
+    ] {
+        let ran = run(folder.path(), args);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        assert_eq!(ran.stdout, format!("cognitive/modules/{name}\n"));
+        let prompt = folder
+            .path()
+            .join("cognitive/modules")
+            .join(name)
+            .join("prompt.md");
+        assert!(fs::read_to_string(prompt).unwrap().starts_with(title));
+        assert_eq!(run(folder.path(), &["validate", name]).code, 0);
+        assert_eq!(run(folder.path(), &["test", name]).code, 0);
+    }
+}
+
 #[test]
 fn json_lists_written_files() {
     let folder = tempfile::tempdir().unwrap();
@@ -67,7 +168,7 @@ fn json_lists_written_files() {
                 .is_file()
         );
     }
-    assert_eq!(made["files"].as_array().unwrap().len(), 5);
+    assert_eq!(made["files"].as_array().unwrap().len(), 6);
 }
 
 #[test]
@@ -93,7 +194,14 @@ fn invalid_arguments_are_refused_with_a_fix() {
         (&["new"][..], "cogn new my-module"),
         (&["new", "MyModule"], "did you mean `my-module`?"),
         (&["new", "../out"], "did you mean `out`?"),
-        (&["new", "审查"], "such as `code-reviewer`"),
+        (&["new", "审查"], "give one with --name"),
+        (&["new", "x", "--field", "vendor:text"], "types: string, number"),
+        (
+            &["new", "x", "--field", "a:list", "--field", "a"],
+            "give each field once",
+        ),
+        (&["new", "x", "--field", "${text}:string"], "vendor:string"),
+        (&["new", "x", "--name", "Y y"], "did you mean `y-y`?"),
         (&["new", "core-x"], "did you mean `x`?"),
         (
             &["new", "a", "--format", "2.2", "--input", "image"],

@@ -42,23 +42,41 @@ pub(super) fn input(blueprint: &Blueprint) -> String {
 }
 
 pub(super) fn expected(blueprint: &Blueprint) -> String {
-    let answer = if blueprint.media().is_empty() {
+    let answer = if !blueprint.output.is_empty() {
+        "The fields were found in the input."
+    } else if blueprint.media().is_empty() {
         "The meeting is on Thursday."
     } else {
         "There is nothing to speak of."
     };
+    let mut data = Map::new();
+    if blueprint.output.is_empty() {
+        data.insert(String::from("answer"), json!(answer));
+    }
+    for field in &blueprint.output {
+        data.insert(field.name.clone(), field.example.clone());
+    }
+    let rationale = data.entry("rationale");
+    rationale.or_insert_with(|| json!("The input says so, and nothing in it speaks against it."));
+    let is_optional = |name: &str| {
+        blueprint
+            .output
+            .iter()
+            .any(|field| field.name == name && !field.required)
+    };
+    let required: Vec<&String> = data.keys().filter(|name| !is_optional(name)).collect();
     let confidence = blueprint.tier.confidence_min().unwrap_or_default();
     json_document(&json!({
         "$comment": "$validate contains the conditions for every answer; $example is a valid answer.",
         "$validate": {
             "ok": { "const": true },
             "meta": { "properties": { "confidence": { "minimum": confidence } } },
-            "data": { "required": ["answer", "rationale"] },
+            "data": { "required": required },
         },
         "$example": {
             "ok": true,
             "meta": { "confidence": 0.95, "risk": "none", "explain": answer },
-            "data": { "answer": answer, "rationale": "The input says so, and nothing in it speaks against it." },
+            "data": data,
         },
     }))
 }

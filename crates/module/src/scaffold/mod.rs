@@ -5,6 +5,7 @@
 mod golden;
 mod manifest;
 mod name;
+mod output_field;
 mod prompt;
 mod schema;
 
@@ -12,12 +13,15 @@ use crate::file_map::{Entry, FileMap};
 use crate::format::Format;
 use crate::manifest::{Modality, Tier};
 
-pub use name::{NameError, check_name};
+pub use name::{NameError, check_name, derive_name};
+pub use output_field::{FieldError, OutputField, check_all};
 
 /// Parameters of a new module.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Blueprint {
     pub name: String,
+    /// The name for people, in any script.
+    pub title: Option<String>,
     /// One sentence, at most [`RESPONSIBILITY_CHARS_MAX`] characters.
     pub responsibility: String,
     pub tier: Tier,
@@ -25,6 +29,8 @@ pub struct Blueprint {
     pub format: Format,
     /// Accepted inputs besides text.
     pub input: Vec<Modality>,
+    /// The fields of the answer besides the rationale; without any it is a text.
+    pub output: Vec<OutputField>,
 }
 
 /// Longest responsibility that the format allows.

@@ -54,6 +54,46 @@ fn problem(name: &str) -> Option<String> {
     Some(format!("names that begin with `{reserved}` are reserved"))
 }
 
+/// The name of the folder for a display name; `None` if it has letters without a Latin spelling here.
+pub fn derive_name(title: &str) -> Option<String> {
+    let mut latin = String::new();
+    for c in title.to_lowercase().chars() {
+        match spelling(c) {
+            Some(letters) => latin.push_str(letters),
+            None if c.is_ascii() || !c.is_alphanumeric() => latin.push(c),
+            None => return None,
+        }
+    }
+    suggest(&latin).filter(|name| problem(name).is_none())
+}
+
+/// A lower case letter of a European language in letters from a to z.
+fn spelling(c: char) -> Option<&'static str> {
+    Some(match c {
+        'à' | 'á' | 'â' | 'ã' | 'å' | 'ā' | 'ă' | 'ą' => "a",
+        'ä' | 'æ' => "ae",
+        'ç' | 'ć' | 'č' => "c",
+        'ď' | 'đ' | 'ð' => "d",
+        'è' | 'é' | 'ê' | 'ë' | 'ē' | 'ę' | 'ě' => "e",
+        'ğ' => "g",
+        'ì' | 'í' | 'î' | 'ï' | 'ī' | 'ı' => "i",
+        'ł' | 'ľ' => "l",
+        'ñ' | 'ń' | 'ň' => "n",
+        'ò' | 'ó' | 'ô' | 'õ' | 'ø' | 'ō' | 'ő' => "o",
+        'ö' | 'œ' => "oe",
+        'ř' => "r",
+        'ś' | 'š' | 'ş' | 'ș' => "s",
+        'ß' => "ss",
+        'ť' | 'ţ' | 'ț' => "t",
+        'þ' => "th",
+        'ù' | 'ú' | 'û' | 'ū' | 'ů' | 'ű' => "u",
+        'ü' => "ue",
+        'ý' | 'ÿ' => "y",
+        'ź' | 'ż' | 'ž' => "z",
+        _ => return None,
+    })
+}
+
 /// A valid name derived from `name`.
 fn suggest(name: &str) -> Option<String> {
     let mut better = String::new();
@@ -80,7 +120,22 @@ fn suggest(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::check_name;
+    use super::{check_name, derive_name};
+
+    #[test]
+    fn names_are_derived_from_display_names() {
+        for (title, name) in [
+            ("Invoice reader", Some("invoice-reader")),
+            ("Rechnungen prüfen (Größe)", Some("rechnungen-pruefen-groesse")),
+            ("Vérifier l’état", Some("verifier-l-etat")),
+            ("发票审核", None),
+            ("发票 OCR", None),
+            ("Проверка", None),
+            ("!!!", None),
+        ] {
+            assert_eq!(derive_name(title).as_deref(), name, "{title}");
+        }
+    }
 
     #[test]
     fn invalid_names_are_refused_with_suggestion() {

@@ -18,6 +18,16 @@ pub(super) fn write(blueprint: &Blueprint) -> String {
             kinds.join(" and the ")
         )
     };
+    let (output, result) = match blueprint.output.is_empty() {
+        true => (
+            String::new(),
+            "Put the result into `answer` and the way you came to it into `rationale`.",
+        ),
+        false => (
+            output(blueprint),
+            "Put the way you came to the result into `rationale`.",
+        ),
+    };
     format!(
         "# {title}\n\
          \n\
@@ -26,16 +36,30 @@ pub(super) fn write(blueprint: &Blueprint) -> String {
          ## Input\n\
          \n\
          {material}\n\
+         {output}\
          ## Rules\n\
          \n\
          1. Rely on the input alone; where it does not say, say so.\n\
-         2. Put the result into `answer` and the way you came to it into `rationale`.\n\
+         2. {result}\n\
          3. When you are not sure, lower the confidence rather than guess.\n\
          \n\
          {envelope}",
-        title = title(&blueprint.name),
+        title = match &blueprint.title {
+            Some(title) => title.clone(),
+            None => title(&blueprint.name),
+        },
         responsibility = blueprint.responsibility.trim().trim_end_matches('.'),
     )
+}
+
+/// The fields of the answer.
+fn output(blueprint: &Blueprint) -> String {
+    let mut section = String::from("## Output\n\n");
+    for field in blueprint.output.iter().filter(|field| field.name != "rationale") {
+        section.push_str(&format!("- `{}`: {}\n", field.name, field.describe()));
+    }
+    section.push('\n');
+    section
 }
 
 fn noun(kind: Modality) -> &'static str {

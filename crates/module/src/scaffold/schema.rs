@@ -56,14 +56,28 @@ fn input(blueprint: &Blueprint) -> Value {
 }
 
 fn data(blueprint: &Blueprint) -> Value {
-    let mut properties = json!({
-        "answer": { "type": "string", "minLength": 1 },
-        "rationale": { "type": "string", "minLength": 1 },
-    });
-    if blueprint.tier.overflow().enabled {
-        properties["extensions"] = json!({ "$ref": "#/$defs/extensions" });
+    let text = json!({ "type": "string", "minLength": 1 });
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    if blueprint.output.is_empty() {
+        properties.insert(String::from("answer"), text.clone());
+        required.push("answer");
     }
-    json!({ "type": "object", "required": ["answer", "rationale"], "properties": properties })
+    for field in blueprint.output.iter().filter(|field| field.name != "rationale") {
+        properties.insert(field.name.clone(), field.schema.clone());
+        if field.required {
+            required.push(&field.name);
+        }
+    }
+    properties.insert(String::from("rationale"), text);
+    required.push("rationale");
+    if blueprint.tier.overflow().enabled {
+        properties.insert(
+            String::from("extensions"),
+            json!({ "$ref": "#/$defs/extensions" }),
+        );
+    }
+    json!({ "type": "object", "required": required, "properties": properties })
 }
 
 /// The four variants of a media input.

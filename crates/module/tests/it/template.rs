@@ -1,7 +1,7 @@
 //! Every generated module is valid.
 
 use module::manifest::{Modality, Tier};
-use module::scaffold::{Blueprint, write};
+use module::scaffold::{Blueprint, OutputField, write};
 use module::{FileMap, Format, Strict, check, load, migrate};
 
 fn blueprints() -> Vec<Blueprint> {
@@ -25,13 +25,42 @@ fn blueprints() -> Vec<Blueprint> {
             for input in &media {
                 all.push(Blueprint {
                     name: String::from("night-reader"),
+                    title: None,
                     responsibility: String::from("say what: \"it\" is, 用一句话"),
                     tier,
                     format,
                     input: input.clone(),
+                    output: Vec::new(),
                 });
             }
         }
+    }
+    let fields = [
+        "vendor:string",
+        "items:list",
+        "kind:bill|offer",
+        "note:string?",
+        "größe:integer",
+    ];
+    let fields: Vec<_> = fields
+        .iter()
+        .map(|text| OutputField::parse(text).expect("a field"))
+        .collect();
+    let example = serde_json::json!({
+        "vendor": "Acme", "total": 12.5, "paid": false, "due": null, "tags": [],
+        "lines": [{"text": "a ${b}", "`$x": 1}, {"text": "b", "tax": {"rate": 7}}], "rationale": "It says so.",
+    });
+    let inferred = OutputField::of_example(&example).expect("fields");
+    for (blueprint, output) in all
+        .clone()
+        .into_iter()
+        .zip([fields, inferred].into_iter().cycle())
+    {
+        all.push(Blueprint {
+            title: Some(String::from("发票审核")),
+            output,
+            ..blueprint
+        });
     }
     all
 }
@@ -106,6 +135,8 @@ fn template_files() {
         tier: Tier::Decision,
         format: Format::V2_5,
         input: vec![Modality::Image],
+        title: None,
+        output: Vec::new(),
     };
     let files = write(&blueprint);
     for file in ["module.yaml", "prompt.md", "schema.json"] {

@@ -4,6 +4,7 @@
 mod case;
 mod human_output;
 mod junit;
+mod record_example;
 mod report;
 
 use std::path::PathBuf;
@@ -12,8 +13,10 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use futures::{StreamExt, stream};
-use module::golden::Coverage;
+use module::golden::unlisted_tests;
 use secrecy::SecretString;
+
+pub(crate) use self::record_example::record_example;
 
 use self::case::{Case, CaseSource};
 use self::report::{ModuleReport, TestReport, Thresholds};
@@ -21,7 +24,7 @@ use crate::atomic_file;
 use crate::command_engine::{BackendArgs, CommandEngine};
 use crate::config;
 use crate::exit::Exit;
-use crate::modules::{Found, Library, Search};
+use crate::modules::{Found, Library, Search, read_folder};
 use crate::output::{Output, hinted};
 use crate::wiring;
 
@@ -174,7 +177,9 @@ impl Test {
                 cases.push((place, case));
             }
             if cases.len() > before || self.filter.is_none() {
-                reports.push(ModuleReport::new(&found, &module, Coverage::of(&module)));
+                let unlisted = unlisted_tests(&read_folder(&found.path)?, &module);
+                let unlisted = unlisted.into_iter().map(|pair| pair.input).collect();
+                reports.push(ModuleReport::new(&found, &module, unlisted));
             }
         }
         Ok(Collected { reports, cases })

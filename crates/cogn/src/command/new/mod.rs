@@ -1,27 +1,46 @@
 //! `cogn new`: creates a valid module. On a terminal it prompts for values that are not given as flags;
 //! otherwise the defaults of the flags apply.
 
+mod folder;
+mod prompts;
+
 use std::fs;
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use module::file_map::Entry;
+use module::Format;
 use module::manifest::{Modality, Tier};
-use module::scaffold::{Blueprint, RESPONSIBILITY_CHARS_MAX, check_name, write};
-use module::{FileMap, Format};
+use module::scaffold::{
+    Blueprint, FieldError, OutputField, RESPONSIBILITY_CHARS_MAX, check_all, check_name, derive_name, write,
+};
 use owo_colors::OwoColorize;
 use serde_json::json;
 
+use self::folder::create;
+use self::prompts::Prompts;
 use crate::exit::Exit;
 use crate::output::{Output, hinted};
 
+const TITLE_CHARS_MAX: usize = 80;
+
 #[derive(Debug, Args)]
 pub(crate) struct New {
-    /// The module's name: lower case letters, digits and hyphens.
+    /// The module's name: lower case letters, digits and hyphens. Or a name for people, in any script, from which
+    /// the name of the module and its folder is derived.
     #[arg(value_name = "NAME")]
+    given: Option<String>,
+    /// The name of the module and its folder, if it is not derived from the name for people.
+    #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// A field of the answer: vendor:string, items:list, prices:list:number, label:billing|bug, note:string? (optional).
+    /// May be given several times.
+    #[arg(long, value_name = "NAME:TYPE", conflicts_with = "from_example")]
+    field: Vec<String>,
+    /// A JSON file with an example of an answer, from which the fields are inferred.
+    #[arg(long, value_name = "FILE")]
+    from_example: Option<PathBuf>,
     /// How the answers of the module are used.
     #[arg(long, value_enum)]
     tier: Option<TierName>,
@@ -102,13 +121,17 @@ impl New {
         };
         let path = self.dir.join(&blueprint.name);
         let files = write(&blueprint);
-        create(&path, &files)?;
+        // The video of an example is fetched from a URL, so its test is not recorded here.
+        let records = !blueprint.input.contains(&Modality::Video);
+        create(&path, &files, records)?;
+        let recording = records.then_some("tests/recordings/example.yaml");
+        let paths: Vec<&str> = files.paths().chain(recording).collect();
         if output.json {
-            output.json(&json!({ "path": path, "files": files.paths().collect::<Vec<_>>() }))?;
+            output.json(&json!({ "path": path, "files": paths }))?;
             return Ok(Exit::Success);
         }
         output.line(path.display().to_string())?;
-        for file in files.paths() {
+        for file in paths {
             output.note(format!("  {file}"));
         }
         output.note(format!(
@@ -121,11 +144,18 @@ impl New {
 
     /// The blueprint from the flags alone.
     fn blueprint(&self) -> Result<Blueprint> {
-        let Some(name) = &self.name else {
-            return Err(hinted("the module needs a name", "cogn new my-module"));
+        let (name, title) = self.names()?;
+        let Some(name) = name else {
+            let hint = "give one with --name, such as --name code-reviewer";
+            let title = title.unwrap_or_default();
+            return Err(hinted(
+                format!("no folder name can be derived from `{title}`"),
+                hint,
+            ));
         };
         let blueprint = Blueprint {
-            name: name.clone(),
+            name,
+            title,
             responsibility: match &self.responsibility {
                 Some(text) => text.clone(),
                 None => String::from("describe the purpose of this module in one sentence"),
@@ -133,19 +163,52 @@ impl New {
             tier: self.tier.map_or(Tier::Decision, Tier::from),
             format: self.format.unwrap_or(Format::V2_2),
             input: self.input.iter().map(|kind| Modality::from(*kind)).collect(),
+            output: self.fields()?,
         };
         self.judge(blueprint)
     }
 
+    /// The name of the folder, unless it is unknown, and the name for people, if there is one.
+    fn names(&self) -> Result<(Option<String>, Option<String>)> {
+        let title = self.given.as_ref().filter(|given| is_title(given));
+        let title = title.map(|title| String::from(title.trim()));
+        if let Some(title) = &title
+            && title.chars().count() > TITLE_CHARS_MAX
+        {
+            let message = format!("the name for people is longer than {TITLE_CHARS_MAX} characters");
+            return Err(hinted(
+                message,
+                "shorten it; --responsibility takes a whole sentence",
+            ));
+        }
+        match (&self.name, &self.given, &title) {
+            (Some(name), _, _) => Ok((Some(name.clone()), title)),
+            (None, Some(given), None) => Ok((Some(given.clone()), None)),
+            (None, _, Some(text)) => Ok((derive_name(text), title)),
+            (None, None, None) => Err(hinted("the module needs a name", "cogn new my-module")),
+        }
+    }
+
+    /// The fields of the answer, from the flags.
+    fn fields(&self) -> Result<Vec<OutputField>> {
+        let refuse = |error: FieldError| hinted(error.message, error.hint);
+        if let Some(path) = &self.from_example {
+            let shown = path.display();
+            let bytes = fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+            let example = serde_json::from_slice(&bytes).with_context(|| format!("{shown} is not JSON"))?;
+            return OutputField::of_example(&example).map_err(refuse);
+        }
+        let fields = self.field.iter().map(|text| OutputField::parse(text));
+        let fields = fields.collect::<Result<Vec<_>, _>>().map_err(refuse)?;
+        if !fields.is_empty() {
+            check_all(&fields).map_err(refuse)?;
+        }
+        Ok(fields)
+    }
+
     /// Rejects invalid names, responsibilities and formats.
     fn judge(&self, blueprint: Blueprint) -> Result<Blueprint> {
-        if let Err(error) = check_name(&blueprint.name) {
-            let hint = match &error.suggestion {
-                Some(better) => format!("did you mean `{better}`?"),
-                None => String::from("lower case letters, digits and hyphens, such as `code-reviewer`"),
-            };
-            return Err(hinted(error.to_string(), hint));
-        }
+        refuse_name(&blueprint.name)?;
         if let Some(problem) = responsibility_problem(&blueprint.responsibility) {
             return Err(hinted(problem, "--responsibility \"sort mail into drawers\""));
         }
@@ -162,20 +225,19 @@ impl New {
     /// The blueprint from the flags, with prompts for missing values.
     fn ask(&self, from: &mut dyn BufRead, to: &mut dyn Write) -> Result<Blueprint> {
         let mut talk = Prompts { from, to };
-        let name = match &self.name {
-            Some(name) => name.clone(),
+        let (name, title) = match (&self.name, &self.given) {
+            (None, None) => (None, None),
+            _ => self.names()?,
+        };
+        let name = match name {
+            Some(name) => name,
             None => talk.ask("name", "my-module", |text| {
                 check_name(text).map_err(|error| error.to_string())
             })?,
         };
-        // Rejects an invalid name before the other prompts.
-        if check_name(&name).is_err() {
-            return Self {
-                name: Some(name),
-                ..self.plain()
-            }
-            .blueprint();
-        }
+        // Rejects invalid names and fields before the other prompts.
+        refuse_name(&name)?;
+        let output = self.fields()?;
         let responsibility = match &self.responsibility {
             Some(text) => text.clone(),
             None => talk.ask(
@@ -206,25 +268,31 @@ impl New {
         };
         self.judge(Blueprint {
             name,
+            title,
             responsibility,
             tier: tier.into(),
             format,
             input: input.into_iter().map(Modality::from).collect(),
+            output,
         })
     }
+}
 
-    /// The same command with all values unset.
-    fn plain(&self) -> Self {
-        Self {
-            name: None,
-            tier: None,
-            format: None,
-            responsibility: None,
-            input: Vec::new(),
-            dir: self.dir.clone(),
-            yes: true,
-        }
-    }
+/// Whether this is a name for people and not a mistake in a module's name: it has a space or another script, and
+/// is not a path.
+fn is_title(text: &str) -> bool {
+    let is_path = text.starts_with('.') || text.contains(['/', '\\']) || text.contains(char::is_control);
+    !is_path && text.trim().contains(|c: char| c.is_whitespace() || !c.is_ascii())
+}
+
+fn refuse_name(name: &str) -> Result<()> {
+    check_name(name).map_err(|error| {
+        let hint = match &error.suggestion {
+            Some(better) => format!("did you mean `{better}`?"),
+            None => String::from("lower case letters, digits and hyphens, such as `code-reviewer`"),
+        };
+        hinted(error.to_string(), hint)
+    })
 }
 
 fn responsibility_problem(text: &str) -> Option<&'static str> {
@@ -239,87 +307,6 @@ fn responsibility_problem(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Line prompts with defaults.
-struct Prompts<'a> {
-    from: &'a mut dyn BufRead,
-    to: &'a mut dyn Write,
-}
-
-impl Prompts<'_> {
-    /// Prompts until the answer is valid. An empty line selects the default.
-    fn ask(
-        &mut self,
-        question: &str,
-        default: &str,
-        check: impl Fn(&str) -> Result<(), String>,
-    ) -> Result<String> {
-        loop {
-            write!(self.to, "{} [{default}]: ", question.bold())?;
-            self.to.flush()?;
-            let mut line = String::new();
-            if self.from.read_line(&mut line)? == 0 {
-                bail!("no answer: end of input; use --yes for the defaults");
-            }
-            let answer = match line.trim() {
-                "" => default,
-                answer => answer,
-            };
-            match check(answer) {
-                Ok(()) => return Ok(String::from(answer)),
-                Err(problem) => writeln!(self.to, "  {problem}")?,
-            }
-        }
-    }
-
-    fn choose<T: ValueEnum>(&mut self, question: &str, default: &str) -> Result<T> {
-        let answer = self.ask(question, default, |text| T::from_str(text, true).map(drop))?;
-        T::from_str(&answer, true).map_err(anyhow::Error::msg)
-    }
-
-    fn choose_many(&mut self, question: &str, default: &str) -> Result<Vec<Kind>> {
-        let read = |text: &str| -> Result<Vec<Kind>, String> {
-            let words = text.split([',', ' ']).filter(|word| !word.is_empty());
-            words.map(|word| Kind::from_str(word, true)).collect()
-        };
-        let answer = self.ask(question, default, |text| read(text).map(drop))?;
-        read(&answer).map_err(anyhow::Error::msg)
-    }
-}
-
-/// Writes a temporary folder in the same parent and renames it, so that no incomplete module is visible.
-fn create(path: &Path, files: &FileMap) -> Result<()> {
-    if fs::symlink_metadata(path).is_ok() {
-        return Err(hinted(
-            format!("{} already exists", path.display()),
-            "choose another name, or --dir DIR",
-        ));
-    }
-    let parent = path.parent().unwrap_or_else(|| Path::new("."));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-    let part = parent.join(format!(".{name}.cogn-new"));
-    // Left over from an earlier process that was killed.
-    fs::remove_dir_all(&part).ok();
-    let made = fill(&part, files).and_then(|()| fs::rename(&part, path));
-    if made.is_err() {
-        fs::remove_dir_all(&part).ok();
-    }
-    made.with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn fill(folder: &Path, files: &FileMap) -> io::Result<()> {
-    fs::create_dir(folder)?;
-    for (path, entry) in files.iter() {
-        let Entry::Read(bytes) = entry else { continue };
-        let target = folder.join(path);
-        if let Some(parent) = target.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        fs::write(target, bytes)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -331,7 +318,10 @@ mod tests {
 
     fn new(name: Option<&str>) -> New {
         New {
-            name: name.map(String::from),
+            given: name.map(String::from),
+            name: None,
+            field: Vec::new(),
+            from_example: None,
             tier: None,
             format: None,
             responsibility: None,
