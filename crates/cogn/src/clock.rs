@@ -19,6 +19,12 @@ pub(crate) fn date(at_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
+/// A time in UTC, to the minute: `2026-01-31 23:59`.
+pub(crate) fn minute(at_ms: u64) -> String {
+    let minutes = at_ms / 60_000;
+    format!("{} {:02}:{:02}", date(at_ms), minutes / 60 % 24, minutes % 60)
+}
+
 fn stamp_of(seconds: u64) -> String {
     let (year, month, day) = date_of(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
@@ -42,7 +48,13 @@ fn date_of(days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::stamp_of;
+    use super::{minute, stamp_of};
+
+    #[test]
+    fn formats_minutes() {
+        assert_eq!(minute(951_782_399_999), "2000-02-28 23:59");
+        assert_eq!(minute(0), "1970-01-01 00:00");
+    }
 
     #[test]
     fn formats_timestamps_across_leap_days() {

@@ -9,6 +9,7 @@ mod command;
 mod command_engine;
 mod config;
 mod conformance;
+mod data_folder;
 mod duration;
 mod error_pages;
 mod exit;
@@ -22,6 +23,7 @@ mod modules;
 mod output;
 mod render;
 mod server_setup;
+mod table;
 mod wiring;
 
 use std::process::ExitCode;

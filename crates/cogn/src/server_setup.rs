@@ -1,7 +1,6 @@
 //! Setup of a server: authentication, journal, retention and capacity limits, from the configuration to the
 //! gateway. Wiring only: the gateway and `tenancy` verify keys and tokens.
 
-use std::env;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +16,8 @@ use tenancy::{JwksSource, TokenRules};
 
 use crate::backends;
 use crate::config::{Jwt, Settings, Sources};
-use crate::output::hinted;
+use crate::data_folder::DataFolder;
+use crate::output::{Output, hinted};
 
 const KEY_SET_BYTES_MAX: u64 = 1024 * 1024;
 /// Relative to the data folder.
@@ -129,11 +129,22 @@ pub(crate) fn store_settings(named: Option<PathBuf>, settings: &Settings) -> Res
 }
 
 /// The same for a command that is not a server: without the size limit, and a configuration that is not needed
-/// is not read.
-pub(crate) fn command_store_settings(named: Option<PathBuf>) -> Result<StoreSettings> {
+/// is not read. A journal that the command does not name is reported, because it depends on the working folder.
+pub(crate) fn command_store_settings(named: Option<PathBuf>, output: &Output) -> Result<StoreSettings> {
     let url = match named {
         Some(path) => StoreUrl::Sqlite(path),
-        None => configured_store(&Settings::of(&Sources::from_environment(None)?.merge()?)?)?,
+        None => {
+            let url = configured_store(&Settings::of(&Sources::from_environment(None)?.merge()?)?)?;
+            let StoreUrl::Sqlite(path) = &url;
+            let owner = DataFolder::owner_of(path);
+            let owner = owner.map(|project| format!(" (of the project {})", project.display()));
+            output.note(format!(
+                "journal: {}{}",
+                path.display(),
+                owner.unwrap_or_default()
+            ));
+            url
+        }
     };
     Ok(StoreSettings { url, bytes_max: None })
 }
@@ -147,13 +158,7 @@ fn configured_store(settings: &Settings) -> Result<StoreUrl> {
     if path.is_absolute() {
         return Ok(StoreUrl::Sqlite(path));
     }
-    let home = env::home_dir().ok_or_else(|| {
-        hinted(
-            "no home folder for the journal",
-            "set its path with --journal FILE",
-        )
-    })?;
-    Ok(StoreUrl::Sqlite(home.join(".local/state/cogn").join(path)))
+    Ok(StoreUrl::Sqlite(DataFolder::from_environment()?.path.join(path)))
 }
 
 /// Locks the stores for this server.

@@ -6,18 +6,17 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use engine::port::Clock;
-use owo_colors::OwoColorize;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use tenancy::key::KeyStatus;
 use tenancy::limit::Rate;
 use tenancy::{AllowList, Key, KeyError, KeyId, KeyStore, NewKey, Scope, Secret, Tenant};
 
-use crate::clock::date;
+use crate::clock::minute;
 use crate::duration::Duration;
 use crate::exit::Exit;
 use crate::output::{Output, hinted};
 use crate::server_setup;
+use crate::table::{Align, Table};
 use crate::wiring::{self, SystemClock};
 
 #[derive(Debug, Args)]
@@ -75,7 +74,7 @@ struct Create {
 
 impl Keys {
     pub(crate) fn run(self, output: &Output) -> Result<Exit> {
-        let settings = server_setup::command_store_settings(self.journal)?;
+        let settings = server_setup::command_store_settings(self.journal, output)?;
         wiring::current_thread_runtime()?.block_on(async {
             let stores = store::open(&settings).await?;
             let keys = stores.keys.as_ref();
@@ -138,10 +137,23 @@ async fn list(keys: &dyn KeyStore, tenant: Option<&str>, output: &Output) -> Res
     }
     if keys.is_empty() {
         output.note("No keys found; create one with `cogn keys create NAME`.");
+        return Ok(Exit::Success);
     }
+    let headings = [
+        "ID",
+        "STATUS",
+        "NAME",
+        "TENANT",
+        "SCOPES",
+        "CREATED (UTC)",
+        "ENDS (UTC)",
+        "RESTRICTIONS",
+    ];
+    let mut table = Table::new(headings.map(|heading| (heading, Align::Left)));
     for key in &keys {
-        output.line(row(key, now_ms))?;
+        table.push(row(key, now_ms));
     }
+    table.print(output)?;
     Ok(Exit::Success)
 }
 
@@ -168,28 +180,29 @@ fn shown(key: &Key, now_ms: u64) -> Value {
     value
 }
 
-fn row(key: &Key, now_ms: u64) -> String {
-    let mut notes = Vec::new();
+fn row(key: &Key, now_ms: u64) -> Vec<String> {
+    let mut restrictions = Vec::new();
     if let Some(names) = key.modules.names() {
-        notes.push(format!("modules {}", names.join(",")));
+        restrictions.push(format!("modules {}", names.join(",")));
     }
     if let Some(names) = key.models.names() {
-        notes.push(format!("models {}", names.join(",")));
+        restrictions.push(format!("models {}", names.join(",")));
     }
-    notes.extend(key.rate.map(|rate| format!("rate {rate}")));
-    notes.extend(key.concurrency.map(|count| format!("concurrency {count}")));
-    notes.extend(key.expires_at_ms.map(|at_ms| format!("until {}", date(at_ms))));
-    let standing = key.status(now_ms);
-    let word = match standing {
-        KeyStatus::Active => standing.as_str().green().to_string(),
-        KeyStatus::Expired | KeyStatus::Revoked => standing.as_str().red().to_string(),
-    };
-    format!(
-        "{}  {word}  {}  {}  {}  {}",
-        key.id,
-        key.name.bold(),
-        key.tenant,
-        key.scopes,
-        notes.join("  ").dimmed()
-    )
+    restrictions.extend(key.rate.map(|rate| format!("rate {rate}")));
+    restrictions.extend(key.concurrency.map(|count| format!("concurrency {count}")));
+    // The time of the revocation, if there is one, is when it ended.
+    let ends = key.revoked_at_ms.or(key.expires_at_ms);
+    vec![
+        key.id.to_string(),
+        String::from(key.status(now_ms).as_str()),
+        key.name.clone(),
+        String::from(key.tenant.as_str()),
+        key.scopes.to_string(),
+        minute(key.created_at_ms),
+        ends.map_or_else(|| String::from("never"), minute),
+        match restrictions.is_empty() {
+            true => String::from("none"),
+            false => restrictions.join(", "),
+        },
+    ]
 }

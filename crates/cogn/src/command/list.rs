@@ -33,12 +33,14 @@ impl List {
     #[expect(clippy::unused_self, reason = "every command has the same form")]
     pub(crate) fn run(&self, search: &Search, output: &Output) -> Result<Exit> {
         let mut rows = Vec::new();
+        let mut found_any = false;
         let work = |found: &Result<Found>| match found {
             Ok(found) => Ok(look(found)),
             Err(error) => Err(anyhow::anyhow!("{error:#}")),
         };
         check_all(search.each(), work, |row| -> Result<()> {
             let row = row?;
+            found_any = true;
             if output.json {
                 rows.push(row.json());
             } else {
@@ -49,8 +51,25 @@ impl List {
         if output.json {
             output.json(&rows)?;
         }
+        if !found_any {
+            nothing_found(search, output);
+        }
         Ok(Exit::Success)
     }
+}
+
+/// States where modules were searched.
+fn nothing_found(search: &Search, output: &Output) {
+    output.note("No modules found in:");
+    for root in search.roots() {
+        let state = if root.is_dir() {
+            "no modules"
+        } else {
+            "does not exist"
+        };
+        output.note(format!("  {} ({state})", root.display()));
+    }
+    output.note("Create one with `cogn new NAME`, or name a folder of modules with --modules DIR or COGNITIVE_MODULES_PATH.");
 }
 
 fn look(found: &Found) -> ModuleRow {

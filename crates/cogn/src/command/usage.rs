@@ -8,11 +8,12 @@ use engine::port::{Clock, DAY_MS, UsageFilter, UsageRow};
 use serde_json::{Value, json};
 use tenancy::Tenant;
 
-use crate::clock::date;
+use crate::clock::{date, minute};
 use crate::duration::Duration;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::server_setup;
+use crate::table::{Align, Table};
 use crate::wiring::{self, SystemClock};
 
 #[derive(Debug, Args)]
@@ -41,7 +42,7 @@ enum By {
 
 impl Usage {
     pub(crate) fn run(self, output: &Output) -> Result<Exit> {
-        let settings = server_setup::command_store_settings(self.journal)?;
+        let settings = server_setup::command_store_settings(self.journal, output)?;
         let now_ms = SystemClock.now_ms();
         let filter = UsageFilter {
             since_ms: self.since.map(|time| now_ms.saturating_sub(time.as_millis())),
@@ -65,10 +66,12 @@ impl Usage {
         }
         if lines.is_empty() {
             output.note("No usage recorded.");
+            return Ok(Exit::Success);
         }
-        for line in &lines {
-            output.line(row(line))?;
+        if let Some(since_ms) = filter.since_ms {
+            output.note(format!("since {} UTC", minute(since_ms)));
         }
+        table(&self.by, &lines).print(output)?;
         Ok(Exit::Success)
     }
 }
@@ -88,25 +91,45 @@ fn value(line: &UsageRow) -> Value {
     })
 }
 
-fn row(line: &UsageRow) -> String {
-    let groups = [
-        line.day.map(|day| date(day.saturating_mul(DAY_MS))),
-        line.client.clone(),
-        line.module.clone(),
-        line.model.clone(),
-    ];
-    let groups: Vec<String> = groups.into_iter().flatten().collect();
+/// The columns to group by, in a fixed order, and the counts. An unknown count is `?`.
+fn table(by: &[By], lines: &[UsageRow]) -> Table {
+    let groups = [By::Day, By::Key, By::Module, By::Model];
+    let groups: Vec<By> = groups.into_iter().filter(|group| by.contains(group)).collect();
+    let counts = ["RUNS", "ATTEMPTS", "INPUT TOKENS", "OUTPUT TOKENS", "UNKNOWN"];
+    let groups_shown = groups.iter().map(|group| (group.heading(), Align::Left));
+    let mut table = Table::new(groups_shown.chain(counts.map(|heading| (heading, Align::Right))));
     let tokens = |count: Option<u64>| count.map_or_else(|| String::from("?"), |count| count.to_string());
-    let unknown = match line.unknown {
-        0 => String::new(),
-        count => format!(", {count} attempts unknown"),
-    };
-    format!(
-        "{}: {} runs, {} attempts, {} tokens in, {} tokens out{unknown}",
-        groups.join("  "),
-        line.runs,
-        line.attempts,
-        tokens(line.input_tokens),
-        tokens(line.output_tokens)
-    )
+    for line in lines {
+        let mut row: Vec<String> = groups.iter().map(|group| group.of(line)).collect();
+        row.extend([
+            line.runs.to_string(),
+            line.attempts.to_string(),
+            tokens(line.input_tokens),
+            tokens(line.output_tokens),
+            line.unknown.to_string(),
+        ]);
+        table.push(row);
+    }
+    table
+}
+
+impl By {
+    fn heading(self) -> &'static str {
+        match self {
+            Self::Day => "DAY (UTC)",
+            Self::Key => "KEY",
+            Self::Module => "MODULE",
+            Self::Model => "MODEL",
+        }
+    }
+
+    fn of(self, line: &UsageRow) -> String {
+        let value = match self {
+            Self::Day => line.day.map(|day| date(day.saturating_mul(DAY_MS))),
+            Self::Key => line.client.clone(),
+            Self::Module => line.module.clone(),
+            Self::Model => line.model.clone(),
+        };
+        value.unwrap_or_else(|| String::from("-"))
+    }
 }

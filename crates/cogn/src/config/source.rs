@@ -41,8 +41,7 @@ pub(crate) struct Sources {
 impl Sources {
     /// `explicit` is `--config FILE`: it replaces the file of the project and must exist.
     pub(crate) fn from_environment(explicit: Option<&Path>) -> Result<Self> {
-        let mut files = vec![PathBuf::from("/etc/cogn").join(FILE_NAME)];
-        files.extend(user_folder().map(|folder| folder.join(FILE_NAME)));
+        let mut files = user_files();
         let mut project = None;
         match explicit {
             Some(path) if !path.is_file() => {
@@ -53,7 +52,7 @@ impl Sources {
                 ));
             }
             Some(path) => files.push(path.to_path_buf()),
-            None => project = project::nearest().filter(|path| !files.iter().any(|file| is_same(file, path))),
+            None => project = project::project_file(),
         }
         let variables = env::vars_os().filter_map(|(name, value)| text_pair(name, value));
         Ok(Self {
@@ -216,6 +215,13 @@ fn user_folder() -> Option<PathBuf> {
     env::home_dir().map(|home| home.join(".config/cogn"))
 }
 
-fn is_same(a: &Path, b: &Path) -> bool {
+/// The files of the system and of the user.
+pub(super) fn user_files() -> Vec<PathBuf> {
+    let mut files = vec![PathBuf::from("/etc/cogn").join(FILE_NAME)];
+    files.extend(user_folder().map(|folder| folder.join(FILE_NAME)));
+    files
+}
+
+pub(super) fn is_same(a: &Path, b: &Path) -> bool {
     matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
 }

@@ -1,6 +1,9 @@
 //! `cogn doctor`: each line reports a state and what to do.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use testkit::http::{MockServer, ScriptedResponse};
 
 use crate::workspace::{Ran, Workspace};
 
@@ -28,13 +31,79 @@ fn machine_that_can_run_modules_is_ok() {
         "back-end played",
         "embedded model",
         "modules",
-        "cache folder",
+        "models folder",
+        "data folder",
     ] {
         assert_eq!(state(&rows, name), json!("ok"), "{name}");
     }
     assert_eq!(ran.code(), 0);
     let text = workspace.run(&["doctor"]).stdout();
     assert!(text.contains("ok") && text.contains("1 found"), "{text}");
+}
+
+fn back_end(name: &str, url: &str, model: &str) -> String {
+    format!("[[backends]]\nname = \"{name}\"\nkind = \"openai\"\nbase_url = \"{url}\"\nmodel = \"{model}\"\n")
+}
+
+fn diagnose(configuration: &str, arguments: &[&str]) -> (i32, Vec<Value>) {
+    let workspace = Workspace::new();
+    std::fs::write(workspace.path().join("cogn.toml"), configuration).expect("it can be written");
+    let ran = workspace.run(&[&["--json", "doctor"], arguments].concat());
+    (ran.code(), rows(&ran))
+}
+
+fn message(rows: &[Value], name: &str) -> String {
+    let found = rows.iter().find(|row| row["name"] == name).expect("a row");
+    String::from(found["message"].as_str().expect("a text"))
+}
+
+/// The servers of the back-ends are contacted; a back-end with an unreachable server is not usable.
+#[test]
+fn back_ends_are_contacted() {
+    let models = r#"{"data": [{"id": "small-instruct"}]}"#;
+    let good = MockServer::with_responses(ScriptedResponse::good("application/json", models));
+    // Nothing listens on port 1.
+    let dead = back_end("dead", "http://127.0.0.1:1/v1", "m");
+    let all = [
+        dead.clone(),
+        back_end("good", &good.url("/v1"), "small-instruct"),
+        back_end("misnamed", &good.url("/v1"), "small-instrct"),
+    ];
+    let (code, found) = diagnose(&all.concat(), &["--timeout", "60s"]);
+    assert_eq!(state(&found, "back-end good"), json!("ok"), "{found:#?}");
+    let address = good.url("");
+    let text = message(&found, "back-end good");
+    assert!(text.starts_with(address.trim_start_matches("http://")), "{text}");
+    assert!(text.contains("1 models"), "{text}");
+    assert_eq!(state(&found, "back-end dead"), json!("warn"));
+    let text = message(&found, "back-end dead");
+    assert!(
+        text.starts_with("unreachable: back-end `dead` at 127.0.0.1:1: "),
+        "{text}"
+    );
+    let text = message(&found, "back-end misnamed");
+    assert!(
+        text.contains("does not list the model `small-instrct`; did you mean `small-instruct`?"),
+        "{text}"
+    );
+    assert_eq!(code, 0, "one is usable");
+    let (code, found) = diagnose(&dead, &[]);
+    assert_eq!((code, state(&found, "back-end dead")), (1, json!("bad")));
+    let (code, found) = diagnose(&dead, &["--offline"]);
+    assert_eq!((code, state(&found, "back-end dead")), (0, json!("ok")));
+}
+
+#[test]
+fn contact_with_a_silent_server_is_bounded() {
+    let answer = ScriptedResponse::good("application/json", "{}").after(Duration::from_secs(600));
+    let silent = MockServer::with_responses(answer);
+    let (code, found) = diagnose(
+        &back_end("silent", &silent.url("/v1"), "m"),
+        &["--timeout", "50ms"],
+    );
+    let text = message(&found, "back-end silent");
+    assert!(text.contains("no response within 50 ms"), "{text}");
+    assert_eq!(code, 1);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
 use crate::harness::{Server, Stage, assemble, chunks, data, input};
+use crate::workspace::Workspace;
 
 /// A server that requires authentication.
 pub(crate) fn closed(stage: &Stage, backends: &[&str]) -> Server {
@@ -67,6 +68,54 @@ async fn configured_store_is_used_unless_a_file_is_named() {
     assert!(!database.try_exists().unwrap());
     keys(&[]);
     assert!(database.try_exists().unwrap());
+}
+
+/// A folder with a `cogn.toml` has its own data folder, outside the project.
+#[test]
+fn projects_have_separate_keys() {
+    let workspace = Workspace::new();
+    for project in ["a/shop", "b/shop"] {
+        std::fs::create_dir_all(workspace.path().join(project).join("inner")).unwrap();
+        std::fs::write(workspace.path().join(project).join("cogn.toml"), "").unwrap();
+    }
+    let made = workspace.run_in("a/shop", &["keys", "create", "mine"]);
+    assert_eq!(made.code(), 0, "{}", made.stderr());
+    let state = workspace.path().join("home/.local/state/cogn");
+    assert!(
+        made.stderr().contains("(of the project ") && made.stderr().contains("/a/shop)"),
+        "{}",
+        made.stderr()
+    );
+    let folders: Vec<_> = std::fs::read_dir(state.join("projects"))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(folders.len(), 1);
+    assert!(folders[0].file_name().to_str().unwrap().starts_with("shop-"));
+    assert!(folders[0].path().join("journal.db").is_file());
+    let count = |folder: &str| {
+        workspace
+            .run_in(folder, &["keys", "list", "--json"])
+            .json()
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    assert_eq!(
+        [
+            count("a/shop"),
+            count("a/shop/inner"),
+            count("b/shop"),
+            count(".")
+        ],
+        [1, 1, 0, 0]
+    );
+    let inside: Vec<_> = std::fs::read_dir(workspace.path().join("a/shop"))
+        .unwrap()
+        .collect();
+    assert_eq!(inside.len(), 2, "nothing is written into the project");
+    let named = workspace.run_in("b/shop", &["keys", "list", "--journal", "other.db"]);
+    assert!(!named.stderr().contains("journal:"), "{}", named.stderr());
 }
 
 #[tokio::test]
@@ -135,6 +184,21 @@ async fn key_ends_when_revoked_or_expired() {
         .map(|key| key["standing"].as_str().unwrap())
         .collect();
     assert_eq!(standings, ["active", "expired"]);
+    let (_, table, _) = cogn(&stage, &["keys", "list"]);
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(
+        lines[0].starts_with("ID ") && lines[0].contains("CREATED (UTC)"),
+        "{table}"
+    );
+    assert!(
+        lines[1].contains("active") && lines[1].contains("never"),
+        "{table}"
+    );
+    assert!(
+        lines[2].contains("expired") && !lines[2].contains("never"),
+        "{table}"
+    );
+    assert_eq!(lines[0].find("STATUS"), lines[1].find("active"), "{table}");
     let id = listed[0]["id"].as_str().unwrap();
     assert!(good.contains(id) && !listed.to_string().contains(&good));
     assert_eq!(cogn(&stage, &["keys", "revoke", id]).0, 0);

@@ -37,6 +37,24 @@ fn modules_are_listed_in_search_order() {
 }
 
 #[test]
+fn searched_folders_are_named_if_nothing_is_found() {
+    let workspace = Workspace::new();
+    std::fs::create_dir_all(workspace.path().join("empty")).expect("a folder");
+    let ran = workspace.run(&["list", "--modules", "empty"]);
+    assert_eq!((ran.code(), ran.stdout().as_str()), (0, ""));
+    let text = ran.stderr();
+    for part in [
+        "empty (no modules)",
+        "cognitive/modules (does not exist)",
+        "home/.cognitive/modules (does not exist)",
+        "cogn new NAME",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(workspace.run(&["list", "--json"]).json(), json!([]));
+}
+
+#[test]
 fn named_folder_must_exist() {
     let workspace = Workspace::new();
     workspace.good("cognitive/modules/one");

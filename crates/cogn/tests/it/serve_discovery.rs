@@ -1,7 +1,9 @@
 //! `cogn serve`: health, discovery, CORS, stream limits, model selection and path aliases.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use module::envelope::{Profile, check_structure};
 use serde_json::{Value, json};
@@ -42,10 +44,61 @@ async fn generated_openapi_document_is_served() {
     }
 }
 
+/// The address is on stdout, for scripts; the rest is for people.
+#[test]
+fn server_prints_what_it_serves_and_where() {
+    let stage = Stage::new();
+    let mut command = stage.cogn();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--backend", &stage.talker(0)]);
+    command.arg("--journal").arg(stage.path("data/journal.db"));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut first)
+        .unwrap();
+    let url = first.trim().strip_prefix("listening on ").unwrap().to_owned();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let lines: Vec<String> = lines
+        .map(Result::unwrap)
+        .filter(|line| !line.contains("INFO"))
+        .take(4)
+        .collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let data = stage.path("data");
+    let expected = [
+        String::from("modules      actor, counter, ticker, waiter"),
+        String::from("back-ends    talker0"),
+        format!("documents    {url}/docs"),
+        format!("data folder  {}", data.display()),
+    ];
+    assert_eq!(lines, expected);
+}
+
 #[tokio::test]
 async fn health_and_metrics_are_served() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
+    let root = server
+        .get("/")
+        .header("accept", "text/html,*/*;q=0.8")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(root.status(), 200);
+    assert_eq!(root.headers()["content-type"], "text/html; charset=utf-8");
+    assert!(root.text().await.unwrap().contains("<a href=\"/docs\">"));
+    let root = body_of(server.get("/").send().await.unwrap()).await;
+    assert_eq!(root["data"]["name"], "cogn");
+    assert!(root["data"]["links"]["/v1/modules"].is_string(), "{root}");
+    let head = reqwest::Client::new()
+        .head(format!("{}/", server.url))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(head.status(), 200);
+    assert!(head.bytes().await.unwrap().is_empty());
     for path in ["/healthz", "/readyz"] {
         assert_eq!(server.get(path).send().await.unwrap().status(), 200, "{path}");
     }

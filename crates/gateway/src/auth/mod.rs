@@ -27,7 +27,7 @@ pub(crate) use ticket::{TicketScope, Tickets};
 pub use token::{Algorithm, TokenVerifier};
 
 /// Paths without authentication: health and API description.
-const PUBLIC: [&str; 4] = ["/healthz", "/readyz", "/openapi.json", "/docs"];
+const PUBLIC: [&str; 5] = ["/", "/healthz", "/readyz", "/openapi.json", "/docs"];
 
 /// Authentication methods of a server.
 #[derive(Debug)]

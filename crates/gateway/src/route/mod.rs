@@ -7,6 +7,7 @@ mod execute;
 mod health;
 mod modules;
 mod review;
+mod root;
 mod runs;
 mod usage;
 
@@ -25,7 +26,7 @@ use crate::{inference, mcp, middleware, ws};
 
 pub(crate) use api_docs::Description;
 pub use api_docs::openapi_document;
-pub(crate) use modules::{describe, find, summary};
+pub(crate) use modules::{describe, find, summary, unknown_module};
 
 pub fn router(gateway: Gateway) -> Router {
     let mcp = mcp::McpHttpService::new(&gateway);
@@ -56,6 +57,7 @@ pub(crate) fn operations() -> Vec<Endpoint> {
         capabilities::operations(),
         compat_paths::operations(),
         health::operations(),
+        root::operations(),
         api_docs::operations(),
     ]
     .into_iter()

@@ -9,8 +9,8 @@ use futures::StreamExt;
 use ir::{Error, ErrorKind, Feature, Operation};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout};
 
+use super::connectivity::Connectivity;
 use super::{operation_probe, probe};
 use crate::backends::{ConfiguredBackend, Instance};
 use crate::output::Output;
@@ -37,13 +37,6 @@ struct OperationProbe {
     operation: Operation,
     works: Option<bool>,
     why: Option<String>,
-}
-
-#[derive(Debug)]
-struct Connectivity {
-    latency_ms: u64,
-    models: Option<Vec<String>>,
-    error: Option<Error>,
 }
 
 /// A feature as declared and as observed; `None`: not known.
@@ -102,23 +95,7 @@ async fn one(listed: &ConfiguredBackend, connectivity_only: bool, patience: Dura
     };
     for instance in instances {
         if let Instance::Http(http) = instance {
-            let started = Instant::now();
-            let models = timeout(patience, http.models()).await.unwrap_or_else(|_| {
-                let message = format!("no response within {} ms", patience.as_millis());
-                Err(Error::new(
-                    ErrorKind::Timeout,
-                    ir::Phase::BeforeFirstByte,
-                    message,
-                ))
-            });
-            report.reached.push(Connectivity {
-                latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-                models: models.as_ref().ok().cloned(),
-                // Not every server lists its models; these statuses show that it was reached.
-                error: models
-                    .err()
-                    .filter(|error| !matches!(error.status, Some(404 | 405 | 501))),
-            });
+            report.reached.push(Connectivity::of(http, patience).await);
         }
     }
     let works = report.reached.iter().position(|reached| reached.error.is_none());
@@ -228,7 +205,12 @@ pub(super) fn print(reports: &[BackendReport], output: &Output) -> Result<()> {
                 1 => String::new(),
                 _ => format!("key {number}: "),
             };
-            output.line(format!("  {which}{}", reached_text(reached)))?;
+            let text = reached.describe();
+            let text = match reached.error {
+                Some(_) => text.red().to_string(),
+                None => text,
+            };
+            output.line(format!("  {which}{text}"))?;
         }
         if let Some(ms) = report.first_token_ms {
             output.line(format!("  first token after {ms} ms"))?;
@@ -241,29 +223,6 @@ pub(super) fn print(reports: &[BackendReport], output: &Output) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn reached_text(reached: &Connectivity) -> String {
-    match (&reached.error, &reached.models) {
-        (Some(error), _) => format!(
-            "{}: {} ({})",
-            what(error).red(),
-            error.message,
-            error.cognitive_code()
-        ),
-        (None, Some(models)) => format!("reached in {} ms, {} models", reached.latency_ms, models.len()),
-        (None, None) => format!("reached in {} ms, lists no models", reached.latency_ms),
-    }
-}
-
-fn what(error: &Error) -> &'static str {
-    match error.kind {
-        ErrorKind::Auth => "key rejected",
-        ErrorKind::Network => "unreachable",
-        ErrorKind::Timeout => "timed out",
-        ErrorKind::RateLimited | ErrorKind::Quota => "rate limit or quota exceeded",
-        _ => "error response",
-    }
 }
 
 fn tried_text(task: &OperationProbe) -> String {

@@ -1,6 +1,7 @@
 //! `cogn backends`: lists the back-ends, and checks that each supports its declared features.
 
 mod check;
+pub(crate) mod connectivity;
 mod list;
 mod operation_probe;
 mod probe;

@@ -1,9 +1,11 @@
 //! Checks of the file system: folders, free space and permissions.
 
-use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::fs;
+use std::path::Path;
 
 use super::finding::Finding;
+use crate::data_folder::DataFolder;
+use crate::models::ModelStore;
 use crate::modules::Search;
 
 const SPACE_LOW_BYTES: u64 = 1024 * 1024 * 1024;
@@ -23,38 +25,43 @@ pub(super) fn modules(search: &Search) -> Finding {
     }
 }
 
-/// The folders that cogn writes: models in the cache folder, the journal in the state folder.
+/// The folders that cogn writes: models, and the data of the project or the user.
 pub(super) fn folders() -> Vec<Finding> {
-    let home = env::home_dir();
-    let named = |variable: &str, usual: &str| {
-        let named = env::var_os(variable).filter(|folder| !folder.is_empty());
-        let folder = named.map(PathBuf::from);
-        folder.or_else(|| Some(home.as_ref()?.join(usual)))
+    let mut findings = match ModelStore::from_environment() {
+        Ok(store) => look_at(
+            "models folder",
+            &store.folder,
+            &store.folder.display().to_string(),
+        ),
+        Err(error) => vec![Finding::bad(
+            "models folder",
+            error.to_string(),
+            "set COGN_MODELS_DIR",
+        )],
     };
-    let kinds = [
-        ("cache folder", named("XDG_CACHE_HOME", ".cache")),
-        ("state folder", named("XDG_STATE_HOME", ".local/state")),
-    ];
-    let findings = kinds.into_iter().flat_map(|(name, folder)| match folder {
-        Some(folder) => look_at(name, &folder.join("cogn")),
-        None => vec![Finding::bad(name, "no home folder", "set HOME")],
+    findings.extend(match DataFolder::from_environment() {
+        Ok(folder) => look_at("data folder", &folder.path, &folder.describe()),
+        Err(error) => vec![Finding::bad(
+            "data folder",
+            error.to_string(),
+            "set HOME or XDG_STATE_HOME",
+        )],
     });
-    findings.collect()
+    findings
 }
 
-fn look_at(name: &str, folder: &Path) -> Vec<Finding> {
-    let shown = folder.display();
+fn look_at(name: &str, folder: &Path, shown: &str) -> Vec<Finding> {
     // The nearest existing ancestor: missing folders are created on first use.
     let Some(there) = folder.ancestors().find(|folder| folder.is_dir()) else {
         return vec![Finding::bad(name, format!("cannot create {shown}"), "set HOME")];
     };
     let writable = rustix::fs::access(there, rustix::fs::Access::WRITE_OK).is_ok();
     let mut findings = vec![match writable {
-        true => Finding::ok(name, shown.to_string()),
+        true => Finding::ok(name, shown),
         false => Finding::bad(
             name,
             format!("{} is not writable", there.display()),
-            "make it writable, or set XDG_CACHE_HOME and XDG_STATE_HOME",
+            "make it writable, or set COGN_MODELS_DIR and XDG_STATE_HOME",
         ),
     }];
     if let Ok(space) = rustix::fs::statvfs(there) {

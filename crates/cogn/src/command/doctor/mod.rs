@@ -1,6 +1,7 @@
-//! `cogn doctor`: checks everything that a run needs on this machine, without network requests. Each finding
-//! has a state and, if something is wrong, a hint how to fix it.
+//! `cogn doctor`: checks everything that a run needs on this machine, and contacts the back-ends without a request
+//! to a model. Each finding has a state and, if something is wrong, a hint how to fix it.
 
+mod backend;
 mod filesystem;
 mod finding;
 
@@ -12,8 +13,9 @@ use owo_colors::OwoColorize;
 use spill::SpillStore;
 
 use self::finding::{Finding, State};
-use crate::backends::{BackendCatalog, ConfiguredBackend, Unavailable};
-use crate::config::{self, Settings, Sources};
+use crate::backends::BackendCatalog;
+use crate::config::{Settings, Sources};
+use crate::duration::Duration;
 use crate::exit::Exit;
 use crate::models::{self, ModelUnavailable};
 use crate::modules::Search;
@@ -25,13 +27,19 @@ pub(crate) struct Doctor {
     /// Use this file instead of the project's cogn.toml.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Do not contact the back-ends.
+    #[arg(long)]
+    offline: bool,
+    /// Time limit for contacting a back-end (500ms, 5s).
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    timeout: Duration,
 }
 
 impl Doctor {
     pub(crate) fn run(&self, search: &Search, output: &Output) -> Result<Exit> {
         let mut findings = Vec::new();
         match self.configuration(&mut findings) {
-            Some(settings) => back_ends(settings, &mut findings)?,
+            Some(settings) => self.back_ends(settings, &mut findings)?,
             None => findings.push(Finding::bad(
                 "back-ends",
                 "not checked: the configuration is invalid",
@@ -69,6 +77,22 @@ impl Doctor {
         None
     }
 
+    /// Checks the secrets, the network settings and the back-ends.
+    fn back_ends(&self, settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
+        findings.extend(backend::secrets(&settings));
+        let catalog = BackendCatalog::new(settings, SpillStore::default())?;
+        if let Some(problem) = catalog.way_problem() {
+            let hint = "fix [network] in the configuration";
+            findings.push(Finding::bad("network", problem, hint));
+        }
+        let patience = std::time::Duration::from_millis(self.timeout.as_millis());
+        let patience = (!self.offline).then_some(patience);
+        let checking = backend::check_all(catalog.all(), patience);
+        let checked = wiring::current_thread_runtime()?.block_on(checking);
+        findings.extend(backend::findings(&checked));
+        Ok(())
+    }
+
     /// The settings, and the files they came from.
     fn read(&self) -> Result<(Settings, String)> {
         let sources = Sources::from_environment(self.config.as_deref())?;
@@ -81,52 +105,6 @@ impl Doctor {
         };
         Ok((settings, from))
     }
-}
-
-/// Checks the secrets, the network settings and the back-ends.
-fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
-    for credential in &settings.credentials {
-        let name = format!("secret {}", credential.name);
-        let used = settings
-            .backends
-            .iter()
-            .any(|backend| backend.keys().contains(&credential.name.as_str()));
-        findings.push(match config::resolve(credential) {
-            Ok(_) => Finding::ok(name, "found"),
-            Err(reason) if used => Finding::warn(name, reason, "set it, or remove the back-end that uses it"),
-            Err(reason) => Finding::ok(name, format!("{reason}; no back-end uses it")),
-        });
-        findings.extend(credential.file.as_deref().and_then(filesystem::too_open));
-    }
-    let catalog = BackendCatalog::new(settings, SpillStore::default())?;
-    if let Some(problem) = catalog.way_problem() {
-        let hint = "fix [network] in the configuration";
-        findings.push(Finding::bad("network", problem, hint));
-    }
-    let trials = catalog.all().into_iter().map(ConfiguredBackend::tried);
-    let listed = wiring::current_thread_runtime()?.block_on(futures::future::join_all(trials));
-    let usable = listed.iter().filter(|listed| listed.is_usable()).count();
-    for back_end in &listed {
-        let name = format!("back-end {}", back_end.candidate.name);
-        findings.push(match &back_end.instances {
-            Ok(_) if back_end.candidate.weight == 0 => Finding::ok(name, "out of service (weight 0)"),
-            Ok(_) => Finding::ok(name, format!("usable ({})", back_end.candidate.kind)),
-            Err(Unavailable { reason, hint }) => {
-                let hint = hint
-                    .as_deref()
-                    .unwrap_or("`cogn config show --explain` shows where it comes from");
-                match usable {
-                    0 => Finding::bad(name, reason, hint),
-                    _ => Finding::warn(name, reason, hint),
-                }
-            }
-        });
-    }
-    if usable == 0 {
-        let hint = "set a vendor's key such as OPENAI_API_KEY, or add [[backends]] to cogn.toml";
-        findings.push(Finding::bad("back-ends", "none is usable", hint));
-    }
-    Ok(())
 }
 
 /// Checks the embedded model. It is optional if another back-end is usable.

@@ -1,5 +1,6 @@
 //! `cogn serve`: serves the modules over HTTP.
 
+mod banner;
 pub(crate) mod log;
 pub(crate) mod reload;
 mod traces;
@@ -14,11 +15,11 @@ use clap::Args;
 use engine::port::Clock;
 use engine::{Engine, Ports};
 use gateway::{Gateway, Tls};
-use serde_json::json;
 use spill::RunFiles;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use self::banner::Banner;
 use self::reload::{AuthReload, Reload};
 use crate::backends::{self, BackendName};
 use crate::config::{Settings, Sources};
@@ -84,7 +85,7 @@ impl Serve {
                 .with_context(|| format!("cannot listen on {listen}"))?;
             engine.recover().await.context("cannot recover unfinished runs")?;
             let stop = stop_signal();
-            announce(output, listener.local_addr()?, tls.is_some())?;
+            Banner::new(&engine, &store.url, listener.local_addr()?, tls.is_some()).print(output)?;
             let gateway = Gateway::new(engine.clone(), settings.gateway(listen));
             let gateway = server_setup::configure_gateway(gateway, &stores, &clock, &settings, required)?;
             let swept = CancellationToken::new();
@@ -132,18 +133,6 @@ pub(crate) fn engine_settings(settings: &Settings) -> engine::Settings {
         resume_grace_ms: settings.server.resume_grace_ms,
         ..engine::Settings::default()
     }
-}
-
-/// Prints the address to stdout, for scripts that use port 0.
-fn announce(output: &Output, address: SocketAddr, tls: bool) -> Result<()> {
-    let scheme = if tls { "https" } else { "http" };
-    let url = format!("{scheme}://{address}");
-    if output.json {
-        output.line(json!({"listening": url}).to_string())?;
-    } else {
-        output.line(format!("listening on {url}"))?;
-    }
-    Ok(())
 }
 
 /// Completes on the first SIGINT or SIGTERM. The handlers are installed by this call, not by the first poll.

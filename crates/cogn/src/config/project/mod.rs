@@ -12,7 +12,7 @@ pub(crate) use owner::refuse_other_owners;
 pub(crate) use restrict::{restrict, restricted_settings};
 pub(crate) use trust::{TrustState, TrustStore};
 
-use super::source::FILE_NAME;
+use super::source::{FILE_NAME, is_same, user_files};
 
 /// Settings that a message names; the rest is counted.
 const NAMED_MAX: usize = 8;
@@ -23,6 +23,11 @@ pub(crate) fn nearest() -> Option<PathBuf> {
     here.ancestors()
         .map(|folder| folder.join(FILE_NAME))
         .find(|path| path.is_file())
+}
+
+/// The same, unless it is a file of the user or of the system.
+pub(crate) fn project_file() -> Option<PathBuf> {
+    nearest().filter(|path| !user_files().iter().any(|file| is_same(file, path)))
 }
 
 /// The warning about settings that are ignored.

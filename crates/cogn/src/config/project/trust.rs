@@ -2,7 +2,7 @@
 //! changed file is not trusted.
 
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{fs, io};
 
 use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::atomic_file;
+use crate::data_folder::state_folder;
 use crate::output::hinted;
 
 /// The records of a user.
@@ -37,11 +38,8 @@ pub(crate) struct TrustRecord {
 
 impl TrustStore {
     pub(crate) fn from_environment() -> Self {
-        let state = env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty());
-        let state = state.map(PathBuf::from);
-        let state = state.or_else(|| env::home_dir().map(|home| home.join(".local/state")));
         Self {
-            folder: state.map(|state| state.join("cogn/trust")),
+            folder: state_folder().map(|state| state.join("trust")),
         }
     }
 
