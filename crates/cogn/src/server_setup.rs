@@ -51,7 +51,7 @@ pub(crate) fn auth(
     Ok(auth)
 }
 
-/// Adds authentication, the run archive and the capacity limits to the gateway.
+/// Adds authentication and the capacity limits to the gateway.
 pub(crate) fn configure_gateway(
     gateway: Gateway,
     stores: &Stores,
@@ -61,7 +61,6 @@ pub(crate) fn configure_gateway(
 ) -> Result<Gateway> {
     Ok(gateway
         .with_auth(auth(stores, clock, settings, required)?)
-        .with_archive(stores.archive.clone())
         .with_capacity(settings.limits.capacity()))
 }
 

@@ -2,7 +2,7 @@
 //! takes one snapshot of it at its start.
 
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::Extensions;
@@ -47,8 +47,8 @@ pub struct GatewayState {
     latest: watch::Sender<Arc<GatewayConfig>>,
     pub(crate) tickets: Arc<Tickets>,
     pub(crate) limiter: Arc<Limiter>,
-    /// Past runs; absent without a journal.
-    archive: OnceLock<Arc<dyn Archive>>,
+    /// Past runs.
+    pub(crate) archive: Arc<dyn Archive>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stream_limiter: Arc<StreamLimiter>,
     pub(crate) description: Arc<Description>,
@@ -76,7 +76,7 @@ impl Deref for Gateway {
 
 impl Gateway {
     /// Without authentication, until [`Gateway::with_auth`] is called.
-    pub fn new(engine: Engine, settings: Settings) -> Self {
+    pub fn new(engine: Engine, archive: Arc<dyn Archive>, settings: Settings) -> Self {
         let config = Arc::new(GatewayConfig {
             auth: Arc::new(Auth::open(engine.clock().clone())),
             settings: Arc::new(settings),
@@ -86,7 +86,7 @@ impl Gateway {
             latest: watch::Sender::new(config.clone()),
             tickets: Arc::default(),
             limiter: Arc::new(Limiter::new(Capacity::default())),
-            archive: OnceLock::new(),
+            archive,
             metrics: Arc::default(),
             stream_limiter: Arc::default(),
             description: Arc::default(),
@@ -106,13 +106,6 @@ impl Gateway {
     #[must_use]
     pub fn with_auth(self, auth: Auth) -> Self {
         self.update(|config| config.auth = Arc::new(auth)).current()
-    }
-
-    #[must_use]
-    pub fn with_archive(self, archive: Arc<dyn Archive>) -> Self {
-        // The first archive is kept.
-        self.archive.set(archive).ok();
-        self
     }
 
     #[must_use]
@@ -201,11 +194,6 @@ impl Gateway {
             // Not reached: this handle keeps the sender.
             Err(_) => seen.clone(),
         }
-    }
-
-    pub(crate) fn archive(&self) -> Result<&Arc<dyn Archive>, ApiError> {
-        let archive = self.archive.get();
-        archive.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4012, "this server has no journal")))
     }
 
     /// Counts a reload of the configuration and whether it succeeded.

@@ -209,7 +209,7 @@ impl Error {
                 "E4001"
             }
             ErrorKind::RateLimited => "E4002",
-            ErrorKind::Quota => "E4015",
+            ErrorKind::Quota => "E4016",
             ErrorKind::Auth => "E4007",
             ErrorKind::Unsupported => "E4011",
             ErrorKind::InvalidResponse => "E3001",

@@ -64,7 +64,9 @@ impl Fault {
     }
 }
 
-use ErrorKind::{Auth, ContextWindow, InvalidResponse, Network, NotEnabled, RateLimited, Timeout, Upstream};
+use ErrorKind::{
+    Auth, ContextWindow, InvalidResponse, Network, NotEnabled, Quota, RateLimited, Timeout, Upstream,
+};
 use Phase::{BeforeFirstByte, BeforeSend, MidStream};
 
 /// A row whose response has a status.
@@ -124,6 +126,9 @@ pub const FAULTS: &[Fault] = &[
     ),
     status("401", (Auth, "E4007"), 401, |d| {
         refused(d, "401 Unauthorized", &[])
+    }),
+    status("402", (Quota, "E4016"), 402, |d| {
+        refused(d, "402 Payment Required", &[])
     }),
     status("403", (Auth, "E4007"), 403, |d| refused(d, "403 Forbidden", &[])),
     status("404, model unknown", (NotEnabled, "E4001"), 404, |d| {

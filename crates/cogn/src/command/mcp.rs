@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use engine::port::Clock;
+use engine::port::{Archive, Clock};
 use engine::retention::{Janitor, RetentionPolicy};
 use engine::{Engine, MediaPipeline, Ports};
 use gateway::Gateway;
@@ -57,14 +57,20 @@ impl Mcp {
             bytes_max: KEEP_BYTES_MAX,
             usage_ms: KEEP_MS,
         };
-        let janitor = Janitor::new(journal.clone(), clock.clone(), keep);
+        let archive: Arc<dyn Archive> = journal.clone();
+        let janitor = Janitor::new(archive.clone(), clock.clone(), keep);
         let ports = Ports {
             fleet,
             journal,
             clock,
         };
         let runtime = wiring::server_runtime()?;
-        let served = runtime.block_on(self.serve_host(search, settings, (ports, folders, pipeline), janitor));
+        let served = runtime.block_on(self.serve_host(
+            search,
+            settings,
+            (ports, folders, pipeline),
+            (archive, janitor),
+        ));
         // A blocking read of standard input cannot be interrupted, so the runtime does not wait for it.
         runtime.shutdown_background();
         served.context("the connection to the MCP host failed")?;
@@ -76,12 +82,12 @@ impl Mcp {
         search: &Search,
         settings: Settings,
         (ports, folders, pipeline): (Ports, LoadedModules, MediaPipeline),
-        janitor: Janitor,
+        (archive, janitor): (Arc<dyn Archive>, Janitor),
     ) -> io::Result<()> {
         let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(pipeline);
         // There is no listener; settings that depend on the listen address have no effect.
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let gateway = Gateway::new(engine, settings.gateway(nowhere));
+        let gateway = Gateway::new(engine, archive, settings.gateway(nowhere));
         let gateway = gateway.with_capacity(settings.limits.capacity());
         let reload = Reload {
             search: search.clone(),

@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 
+use ir::operation::Operation;
 use serde_json::{Value, json};
 
 use super::layer::{Layer, Origin};
@@ -109,7 +110,7 @@ fn layer(name: &str, text: &str) -> Layer {
 }
 
 /// Merges the texts like files, in order of increasing priority, over the built-in defaults.
-fn merged(texts: &[(&str, &str)]) -> Merged {
+pub(super) fn merged(texts: &[(&str, &str)]) -> Merged {
     let mut defaults = Sources::default().merge().expect("the defaults are good");
     // The back-end that is added without configuration.
     defaults
@@ -189,8 +190,18 @@ fn schema_enums_match_code() {
         let feature = ir::Feature::from(word.clone());
         assert!(!matches!(feature, ir::Feature::Other(_)), "{word}");
     }
-    let operations = ir::operation::Operation::ALL.map(|operation| operation.as_str());
+    // No back-end offers realtime voice.
+    let operations = Operation::ALL
+        .into_iter()
+        .filter(|one| *one != Operation::RealtimeVoice);
+    let operations: Vec<_> = operations.map(Operation::as_str).collect();
     assert_eq!(words(&backend["operations"]["items"]["enum"]), operations);
+    let text = "[[backends]]\nname = \"x\"\nkind = \"openai\"\noperations = [\"realtime_voice\"]\n";
+    let problems = found(&[("cogn.toml", text)]);
+    assert!(
+        matches!(&problems[..], [(key, ..)] if key.contains("operations")),
+        "{problems:?}"
+    );
     let policy = &schema["properties"]["routing"]["properties"]["policy"];
     for word in words(&policy["then"]["enum"]) {
         let text = format!("[routing]\npolicy = {{ name = \"{word}\", mirror_to = \"fast\" }}\n");

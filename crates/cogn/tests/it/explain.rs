@@ -7,7 +7,7 @@ use std::process::Output;
 
 use assert_cmd::Command;
 use module::Code;
-use module::code::Recoverable;
+use module::code::{PENDING, Recoverable};
 use module::diagnostic::Rule;
 use serde_json::Value;
 
@@ -46,6 +46,16 @@ fn codes_and_pages_match_one_to_one() {
         .collect();
     let apart: Vec<_> = codes.symmetric_difference(&files).collect();
     assert!(apart.is_empty(), "code or page missing: {apart:?}");
+}
+
+#[test]
+fn pages_of_pending_codes_name_the_missing_capability() {
+    for (code, capability) in PENDING {
+        let text = page(code.as_str());
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let note = format!("This version never emits the code; it requires {capability}.");
+        assert!(text.contains(&note), "{code}");
+    }
 }
 
 #[test]

@@ -118,6 +118,10 @@ async fn capabilities_list_working_transports() {
     let envelope = body_of(server.get("/v1/capabilities").send().await.unwrap()).await;
     let said = &envelope["data"];
     assert_eq!(said["runtime"], "cogn");
+    assert_eq!(
+        said["spec_versions"],
+        json!(["2.5", "2.2", "2.1", "2.0", "1", "0"])
+    );
     let transports = said["capabilities"]["supported_transports"].as_array().unwrap();
     for transport in transports {
         let accept = match transport.as_str().unwrap() {
@@ -384,19 +388,25 @@ async fn request_may_select_a_model() {
 #[tokio::test]
 async fn capabilities_list_media_supported_by_backends() {
     let stage = Stage::new();
-    let declared = async |features: &str| {
+    let declared = async |keys: &str| {
         let config = stage.config(&format!(
-            "[[backends]]\nname = \"b\"\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9\"\nfeatures = [{features}]\n"
+            "[[backends]]\nname = \"b\"\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9\"\n{keys}\n"
         ));
         let server = stage.serve_with(&["--config", &config], &[]);
         let envelope = body_of(server.get("/v1/capabilities").send().await.unwrap()).await;
         envelope["data"]["capabilities"].clone()
     };
-    let said = declared("\"supports_stream\"").await;
+    let said = declared("features = [\"supports_stream\"]").await;
     assert_eq!(said["multimodal"], json!({"input": [], "output": []}));
     assert_eq!(said["max_media_size_mb"], 0.0);
-    let said = declared("\"supports_stream\", \"supports_image_input\", \"supports_audio_input\"").await;
+    let features = "features = [\"supports_stream\", \"supports_image_input\", \"supports_audio_input\"]";
+    let said = declared(features).await;
     assert_eq!(said["multimodal"]["input"], json!(["audio", "image"]));
     assert_eq!(said["media_size_mb"], json!({"image": 20.0, "audio": 25.0}));
     assert_eq!(said["max_media_size_mb"], 25.0);
+    assert_eq!(said["multimodal"]["output"], json!([]));
+    let said = declared("operations = [\"chat_completions\", \"image_generation\"]").await;
+    assert_eq!(said["multimodal"]["output"], json!(["image"]));
+    let said = declared("operations = [\"image_generation\", \"text_to_speech\"]").await;
+    assert_eq!(said["multimodal"]["output"], json!(["audio", "image"]));
 }

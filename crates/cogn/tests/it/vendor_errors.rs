@@ -280,6 +280,13 @@ fn refusals() -> Vec<(&'static str, Value, u16, &'static str, &'static str)> {
             "api_error",
         ),
         (
+            "429 Full",
+            openai("you exceeded your current quota", "insufficient_quota"),
+            402,
+            "insufficient_quota",
+            "billing_error",
+        ),
+        (
             "404 No",
             openai("no model", "model_not_found"),
             404,

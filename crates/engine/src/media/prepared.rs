@@ -50,10 +50,7 @@ impl PreparedMedia {
         };
         let inline = matches!(item.from, MediaOrigin::Inline(_));
         if inline && prepared.input.size_bytes > limits::INLINE_HINT_BYTES {
-            let mut warning = Warning::new(
-                Code::W1011,
-                "large inline media should be uploaded and referenced",
-            );
+            let mut warning = Warning::new(Code::W1011, "large media was sent inline");
             warning.extra.insert(String::from("index"), index.into());
             warning
                 .extra

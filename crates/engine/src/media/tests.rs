@@ -14,6 +14,7 @@ use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
 use super::{FetchRule, MediaPipeline, MediaSettings, PreparedMedia};
+use crate::limits;
 use crate::port::{Fetch, FetchError, Fetched, Hosts};
 
 fn module(tier: &str, more: &str) -> Module {
@@ -314,10 +315,34 @@ async fn large_image_is_scaled_down_except_for_exec_modules() {
     );
 }
 
+#[tokio::test]
+async fn large_inline_media_is_accepted_with_a_warning() {
+    let pipeline = MediaPipeline::default();
+    let large = noise_of(1_400);
+    assert!(large.len() as u64 > limits::INLINE_HINT_BYTES);
+    let ready = prepare(
+        &pipeline,
+        &module("decision", ""),
+        &[inline(&png(20, 30)), inline(&large)],
+    )
+    .await
+    .unwrap();
+    let warnings: Vec<_> = ready.warnings.iter().map(crate::run::Warning::to_value).collect();
+    assert!(
+        matches!(&warnings[..], [one] if one["code"] == "W1011" && one["index"] == 1),
+        "{warnings:?}"
+    );
+}
+
 /// An image of more than 64 KiB.
 fn noise() -> Vec<u8> {
+    noise_of(200)
+}
+
+/// A square image that does not compress.
+fn noise_of(side: u32) -> Vec<u8> {
     let mut state = 1_u32;
-    let pixels = image::RgbImage::from_fn(200, 200, |_, _| {
+    let pixels = image::RgbImage::from_fn(side, side, |_, _| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let [_, red, green, blue] = state.to_be_bytes();
         image::Rgb([red, green, blue])

@@ -35,7 +35,7 @@ pub(super) fn from_upstream_error(
         },
         ErrorKind::ContextWindow => Code::E4003,
         ErrorKind::Unsupported => Code::E4011,
-        ErrorKind::Quota => Code::E4015,
+        ErrorKind::Quota => Code::E4016,
         ErrorKind::Auth => Code::E4007,
         ErrorKind::ContentPolicy => Code::E2004,
         _ if content_sent => Code::E2010,

@@ -15,6 +15,16 @@ pub(crate) enum Framing {
 }
 
 impl Framing {
+    pub(crate) const ALL: [Self; 2] = [Self::Sse, Self::Ndjson];
+
+    /// The name in the declared capabilities.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sse => "sse",
+            Self::Ndjson => "ndjson",
+        }
+    }
+
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::Sse => "text/event-stream",

@@ -6,12 +6,13 @@ use std::sync::OnceLock;
 
 use axum::response::Response;
 use engine::Fleet;
-use ir::operation::Feature;
-use module::conformance;
+use ir::operation::{Feature, Operation};
 use module::manifest::MediaConstraints;
+use module::{Format, conformance};
 use serde_json::{Value, json};
 
 use crate::endpoint::{Endpoint, any_of_type, object, text};
+use crate::framing::Framing;
 use crate::limits;
 use crate::response;
 use crate::state::Gateway;
@@ -23,7 +24,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             "multimodal",
             any_of_type(
                 "object",
-                "Kinds of media that an available back-end accepts, as input and output.",
+                "Kinds of media that available back-ends accept as input and produce as output.",
             ),
         ),
         (
@@ -56,19 +57,22 @@ pub(super) fn operations() -> Vec<Endpoint> {
 async fn capabilities_of(gateway: Gateway) -> Response {
     let settings = gateway.settings();
     let sizes = media_sizes(gateway.engine().fleet());
+    let transports: Vec<_> = Framing::ALL
+        .map(Framing::name)
+        .into_iter()
+        .chain(["websocket"])
+        .collect();
     let data = json!({
         "runtime": "cogn",
         "version": env!("CARGO_PKG_VERSION"),
-        "spec_versions": ["2.5", "2.2", "2.1", "1", "0"],
+        "spec_versions": spec_versions(),
         "capabilities": {
             "streaming": true,
-            "multimodal": {"input": sizes.keys().collect::<Vec<_>>(), "output": []},
+            "multimodal": {"input": sizes.keys().collect::<Vec<_>>(), "output": produced(gateway.engine().fleet())},
             "max_media_size_mb": sizes.values().copied().fold(0.0, f64::max),
             "media_size_mb": sizes,
-            "supported_transports": ["sse", "websocket", "ndjson"],
+            "supported_transports": transports,
             "vendor_dialects": ["openai-chat", "openai-responses", "anthropic"],
-            "recovery": {"headers": true, "body": true, "last_event_id": true},
-            "progress": true,
             "max_body_bytes": limits::BODY_BYTES_MAX,
             "max_streams_per_client": settings.streams_per_client_max,
         },
@@ -94,6 +98,26 @@ fn media_sizes(fleet: &Fleet) -> BTreeMap<&'static str, f64> {
     };
     let declared = kinds.into_iter().filter(|(_, feature, _)| taken(feature));
     declared.map(|(kind, _, size)| (kind, size)).collect()
+}
+
+/// The kinds of media that an available back-end produces.
+fn produced(fleet: &Fleet) -> Vec<&'static str> {
+    let kinds = [
+        ("audio", Operation::TextToSpeech),
+        ("image", Operation::ImageGeneration),
+    ];
+    let offers = |operation: &Operation| {
+        let mut usable = fleet.candidates().iter().filter(|one| one.unavailable.is_none());
+        usable.any(|one| one.operations.contains(operation))
+    };
+    let declared = kinds.into_iter().filter(|(_, operation)| offers(operation));
+    declared.map(|(kind, _)| kind).collect()
+}
+
+/// The versions of the format that modules may have, newest first.
+fn spec_versions() -> Vec<&'static str> {
+    let versions = Format::ALL.iter().rev().map(|format| format.as_str());
+    versions.map(|version| version.trim_start_matches('v')).collect()
 }
 
 /// Computed once: vectors and implementation are both in the binary.

@@ -42,7 +42,7 @@ const RUN_CODES: &[Code] = &[
     Code::E4011,
     Code::E4013,
     Code::E4014,
-    Code::E4015,
+    Code::E4016,
 ];
 
 pub(super) fn operations() -> Vec<Endpoint> {

@@ -36,14 +36,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             .path("session_id", "The id from the first event of the run.")
             .request_body(body)
             .returns(runs::row_schema())
-            .error_codes(&[
-                Code::E1000,
-                Code::E1001,
-                Code::E1005,
-                Code::E4006,
-                Code::E4009,
-                Code::E4012,
-            ])
+            .error_codes(&[Code::E1000, Code::E1001, Code::E1005, Code::E4006, Code::E4009])
             .error_code_as(StatusCode::CONFLICT, Code::E1001),
     ]
 }
@@ -109,8 +102,8 @@ async fn review(
         data: body.data.map(|data| Value::Object(data).to_string()),
         at_ms: gateway.engine().clock().now_ms(),
     };
-    let archive = gateway.archive()?;
-    archive
+    gateway
+        .archive
         .review(&caller.tenant, row.id, &verdict)
         .await
         .map_err(engine::Error::from)?;

@@ -2,9 +2,7 @@
 
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
-use engine::port::{
-    AttemptUsage, Review, ReviewOutcome, RunFilter, RunKind, RunRecord, RunStatus, RunSummary,
-};
+use engine::port::{Review, ReviewOutcome, RunFilter, RunKind, RunRecord, RunStatus, RunSummary};
 use engine::run::{ResumePoint, envelope};
 use engine::{ReadFrom, RunMode};
 use ir::RunId;
@@ -45,7 +43,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
                 ("runs", json!({"type": "array", "items": summary_schema()})),
                 ("next", json!({"type": ["string", "null"]})),
             ]))
-            .error_codes(&[Code::E1001, Code::E1004, Code::E4012]),
+            .error_codes(&[Code::E1001, Code::E1004]),
         Endpoint::get("/v1/runs/{session_id}", "show_run", show)
             .summary("Shows a run: its state, its envelope once it has ended, its usage and its review.")
             .path("session_id", AT)
@@ -152,7 +150,7 @@ async fn list(
         return Err(ApiError::new(error.detail("allowed", limits::PAGE_RUNS_MAX)));
     }
     let filter = RunFilter { state, before, limit };
-    let runs = gateway.archive()?.list(&caller.tenant, &filter).await;
+    let runs = gateway.archive.list(&caller.tenant, &filter).await;
     let runs = runs.map_err(engine::Error::from)?;
     let next = (runs.len() == limit)
         .then(|| runs.last().map(|run| run.id))
@@ -187,13 +185,8 @@ pub(super) async fn describe(
     if let (Some(result), Some(data)) = (&mut result, edited) {
         result["data"] = serde_json::from_str(data).unwrap_or_default();
     }
-    let spent: Vec<AttemptUsage> = match gateway.archive() {
-        Ok(archive) => archive
-            .attempt_usage(&caller.tenant, row.id)
-            .await
-            .map_err(engine::Error::from)?,
-        Err(_) => Vec::new(),
-    };
+    let spent = gateway.archive.attempt_usage(&caller.tenant, row.id).await;
+    let spent = spent.map_err(engine::Error::from)?;
     let row = RunSummary::from(row);
     let mut data = summary(&row);
     data["result"] = result.unwrap_or_default();

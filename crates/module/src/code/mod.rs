@@ -106,6 +106,13 @@ pub fn http_status(text: &str) -> u16 {
     }
 }
 
+/// Codes that this version never emits, with the capability that will produce them. A test finds an emission of
+/// every other code.
+pub const PENDING: &[(Code, &str)] = &[
+    (Code::E4015, "budgets"),
+    (Code::W4011, "replacing media by its text"),
+];
+
 /// Spellings from before numbered codes that existing modules still return.
 fn legacy(text: &str) -> Option<Code> {
     Some(match text {
@@ -159,7 +166,7 @@ registry! {
     E1011 MEDIA_TOO_LARGE 413 Yes "the media exceeds a limit of size, duration, pages or count"
         => "shrink, shorten or split the media to the limit in details.allowed";
     E1012 MEDIA_FETCH_FAILED 424 Yes "the media could not be fetched from its URL"
-        => "check that the URL is public and reachable, or upload the media instead";
+        => "check that the URL is public and reachable, or send the media inline";
     E1013 MEDIA_DECODE_FAILED 400 Yes "the media could not be decoded"
         => "check the base64 text and that the file is complete";
     E1014 MEDIA_TYPE_MISMATCH 400 Yes "the bytes do not match the declared media type"
@@ -170,10 +177,8 @@ registry! {
         => "send an image of at least the size in details";
     E1017 MEDIA_PIXEL_LIMIT 400 Yes "the image has more pixels than allowed"
         => "scale the image down";
-    E1018 UPLOAD_EXPIRED 410 Yes "the upload has expired"
-        => "start a new upload";
     E1019 UPLOAD_NOT_FOUND 404 Yes "no such upload"
-        => "check the upload id, or start a new upload";
+        => "send the media inline, or as a URL";
     E1020 CHECKSUM_MISMATCH 400 Yes "the bytes do not match their checksum"
         => "send the bytes again, or correct the checksum";
     E2001 LOW_CONFIDENCE 422 Yes "the confidence of the answer is below the required threshold"
@@ -230,18 +235,18 @@ registry! {
         => "leave out `_options.strict`, or call a module whose response.mode allows streaming";
     E4011 MULTIMODAL_NOT_SUPPORTED 501 No "no back-end accepts this media"
         => "configure a back-end that supports it, or send text";
-    E4012 RECOVERY_NOT_SUPPORTED 501 No "this server has no journal to resume from"
-        => "start a new run";
     E4013 SESSION_EXPIRED 410 No "the run to resume no longer exists"
         => "start a new run";
     E4014 CHECKPOINT_INVALID 409 Yes "the checkpoint does not match what was sent"
         => "drop the partial data and resume without a checkpoint";
     E4015 BUDGET_EXHAUSTED 402 No "the budget is exhausted"
         => "raise the budget, or wait for the next period";
+    E4016 PROVIDER_QUOTA_EXHAUSTED 402 No "the provider refused the call: the quota or credit of its key is exhausted"
+        => "add credit at the provider, or configure a second back-end for failover";
     W1001 CONTEXT_LEFT_OUT 200 No "context that the module does not accept was dropped"
         => "add the type to context.accepts in module.yaml, or do not send it";
-    W1011 INLINE_MEDIA_LARGE 200 No "large inline media should be uploaded and referenced"
-        => "upload the media and send its reference";
+    W1011 INLINE_MEDIA_LARGE 200 No "large media was sent inline"
+        => "send a URL, if this server fetches media";
     W1015 MEDIA_ADAPTED 200 No "the image was scaled or converted to fit the limits"
         => "send an image within the limits, or set media.oversize to refuse";
     W2001 LOW_CONFIDENCE 200 No "the confidence of the answer is below the threshold for decisions"

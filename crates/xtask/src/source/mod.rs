@@ -2,6 +2,9 @@
 //! of its types. Reads tokens, not text, so comments and code that only tests compile are left out.
 
 #[cfg(test)]
+use std::collections::BTreeSet;
+
+#[cfg(test)]
 mod tests;
 
 use anyhow::{Context, Result};
@@ -50,6 +53,37 @@ pub(crate) fn type_names(source: &str) -> Result<Vec<String>> {
     };
     reader.walk(parse(source)?, Use::Text, true);
     Ok(reader.types)
+}
+
+/// The identifiers of a file and the words of its literals, with its tests and without comments and attributes.
+#[cfg(test)]
+pub(crate) fn words(source: &str) -> Result<BTreeSet<String>> {
+    let mut words = BTreeSet::new();
+    collect_words(parse(source)?, &mut words);
+    Ok(words)
+}
+
+#[cfg(test)]
+fn collect_words(tokens: TokenStream, words: &mut BTreeSet<String>) {
+    let mut after_hash = false;
+    for token in tokens {
+        let is_hash = is_punct(Some(&token), '#') || (after_hash && is_punct(Some(&token), '!'));
+        match token {
+            TokenTree::Group(group) if after_hash && group.delimiter() == Delimiter::Bracket => {}
+            TokenTree::Group(group) => collect_words(group.stream(), words),
+            TokenTree::Ident(ident) => {
+                words.insert(ident.to_string());
+            }
+            TokenTree::Literal(literal) => {
+                let text = literal.to_string();
+                let text = syn::parse_str::<syn::LitStr>(&text).map_or(text, |text| text.value());
+                let split = text.split(|c: char| !c.is_ascii_alphanumeric());
+                words.extend(split.map(String::from));
+            }
+            TokenTree::Punct(_) => {}
+        }
+        after_hash = is_hash;
+    }
 }
 
 fn parse(source: &str) -> Result<TokenStream> {

@@ -2,6 +2,7 @@
 //! lists them, and the list may only shrink.
 
 mod architecture;
+mod codes;
 mod files;
 mod layers;
 mod licences;

@@ -55,7 +55,8 @@ fn what(error: &Error) -> &'static str {
         ErrorKind::Auth => "key rejected",
         ErrorKind::Network => "unreachable",
         ErrorKind::Timeout => "timed out",
-        ErrorKind::RateLimited | ErrorKind::Quota => "rate limit or quota exceeded",
+        ErrorKind::RateLimited => "rate limit exceeded",
+        ErrorKind::Quota => "quota exhausted",
         _ => "error response",
     }
 }

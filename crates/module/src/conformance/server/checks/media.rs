@@ -126,12 +126,12 @@ fn recommended() -> Vec<Check> {
         ),
         Check::new(
             "media.upload",
-            "an unknown upload is E1018 or E1019",
+            "an unknown upload is E1019",
             Capability::Image,
             |at, responses| {
                 let item =
                     json!({"type": "upload_ref", "upload_id": "upl_nobody", "media_type": "image/png"});
-                refused(at, responses, item, &["E1019", "E1018"])
+                refused(at, responses, item, &["E1019"])
             },
         ),
     ]
