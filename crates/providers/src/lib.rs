@@ -12,6 +12,7 @@ pub mod ollama;
 pub mod openai;
 pub mod rate_limited;
 pub mod recording;
+mod redaction;
 pub mod scripted;
 mod spill_error;
 
@@ -25,4 +26,5 @@ pub use ollama::ollama;
 pub use openai::openai;
 pub use rate_limited::{RateLimited, RequestWindow};
 pub use recording::{Recorder, Replay};
+pub use redaction::redact;
 pub use scripted::ScriptedUpstream;

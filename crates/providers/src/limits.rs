@@ -65,3 +65,5 @@ pub const COMMAND_LINGER: Duration = Duration::from_secs(1);
 /// Range of the speech speed relative to normal.
 pub const SPEED_MIN: f64 = 0.25;
 pub const SPEED_MAX: f64 = 4.0;
+/// Secrets of up to this length are redacted only where they stand alone.
+pub const SECRET_WORD_BYTES_MAX: usize = 5;

@@ -13,6 +13,9 @@ use super::source::Sources;
 
 const ENDINGS: &[&str] = &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS"];
 
+/// Shorter values of variables that the configuration does not name are settings such as `1` or `auto`.
+const NAMED_BYTES_MIN: usize = 6;
+
 pub(crate) fn known_secrets(config: Option<&Path>) -> Result<Vec<SecretString>> {
     let settings = Settings::of(&Sources::from_environment(config)?.merge()?)?;
     // A secret that cannot be resolved cannot leak.
@@ -23,7 +26,8 @@ pub(crate) fn known_secrets(config: Option<&Path>) -> Result<Vec<SecretString>> 
     let named = env::vars_os().filter_map(|(name, value)| {
         let secret = is_secret_name(&name.into_string().ok()?);
         let value = secret.then(|| value.into_string().ok()).flatten()?;
-        (!value.trim().is_empty()).then(|| SecretString::from(value.trim()))
+        let value = value.trim();
+        (value.len() >= NAMED_BYTES_MIN).then(|| SecretString::from(value))
     });
     Ok(configured.chain(named).collect())
 }

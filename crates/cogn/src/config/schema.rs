@@ -109,3 +109,6 @@ fn known_keys(schema_path: &str, schema: &Value) -> Vec<String> {
         .map(|(key, _)| key.clone())
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

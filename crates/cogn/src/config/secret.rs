@@ -6,14 +6,11 @@ use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 use std::{env, fs};
 
-use memchr::memmem;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::settings::CredentialSettings;
 
 const SECRET_BYTES_MAX: u64 = 64 * 1024;
-/// Shorter secrets are not redacted: they would match ordinary words.
-const REDACTED_BYTES_MIN: usize = 6;
 
 /// All resolved secrets, for redaction of texts from other sources, such as vendors' error messages.
 static KNOWN: RwLock<Vec<SecretString>> = RwLock::new(Vec::new());
@@ -37,7 +34,7 @@ fn remember(secret: &SecretString) {
     let is_known = known
         .iter()
         .any(|known| known.expose_secret() == secret.expose_secret());
-    if !is_known && secret.expose_secret().len() >= REDACTED_BYTES_MIN {
+    if !is_known {
         known.push(secret.clone());
     }
 }
@@ -47,25 +44,11 @@ pub(crate) fn redact(text: &[u8]) -> Cow<'_, [u8]> {
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
     let mut text = Cow::Borrowed(text);
     for secret in known.iter() {
-        let secret = secret.expose_secret().as_bytes();
-        if memmem::find(&text, secret).is_some() {
-            text = Cow::Owned(without(&text, secret));
+        if let Cow::Owned(clean) = providers::redact(&text, secret.expose_secret().as_bytes(), "[secret]") {
+            text = Cow::Owned(clean);
         }
     }
     text
-}
-
-fn without(text: &[u8], secret: &[u8]) -> Vec<u8> {
-    let mut clean = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = memmem::find(rest, secret) {
-        let (before, after) = rest.split_at(at);
-        clean.extend_from_slice(before);
-        clean.extend_from_slice(b"[secret]");
-        rest = after.split_at(secret.len()).1;
-    }
-    clean.extend_from_slice(rest);
-    clean
 }
 
 pub(crate) fn from_environment(name: &str) -> Result<SecretString, String> {
@@ -103,7 +86,8 @@ mod tests {
         remember(&SecretString::from("sk-canary-0123"));
         remember(&SecretString::from("abc"));
         for (text, clean) in [
-            ("nothing here, abc", "nothing here, abc"),
+            ("nothing here, abcd", "nothing here, abcd"),
+            ("key=abc, \"abc\"", "key=[secret], \"[secret]\""),
             ("sk-canary-0123", "[secret]"),
             ("a sk-canary-0123sk-canary-0123 b", "a [secret][secret] b"),
         ] {

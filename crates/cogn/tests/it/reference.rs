@@ -95,8 +95,10 @@ fn configuration_page(schema: &Value) -> String {
          variables\nsuch as `COGN_TIMEOUTS__IDLE_MS=5000`, flags. `[[backends]]` and `[[credentials]]` of several sources merge by \
          name, so that\n`COGN_BACKENDS__FAST__WEIGHT=0` changes one value of one back-end; every other list is replaced whole. An \
          unknown key is an\nerror that names its line and the nearest known word. A path is seen from the folder of the file in which \
-         it stands.\n",
+         it stands. A key that is unset by default has no value of its own: its description says what then applies, or the \
+         feature is\noff.\n",
     );
+    let defaults = built_in_defaults();
     for (name, section) in schema["properties"].as_object().unwrap() {
         let (title, table) = match section.get("items") {
             Some(items) => (format!("[[{name}]]"), items),
@@ -104,32 +106,67 @@ fn configuration_page(schema: &Value) -> String {
         };
         let about = section["description"].as_str().unwrap_or_default();
         page.push_str(&format!(
-            "\n## `{title}`\n\n{about}\n\n| key | value | |\n|---|---|---|\n"
+            "\n## `{title}`\n\n{about}\n\n| key | value | default | |\n|---|---|---|---|\n"
         ));
-        rows(&mut page, "", table);
+        rows(&mut page, "", table, &defaults[name]);
         let each = &table["additionalProperties"];
         if each.is_object() {
             let about = each["description"].as_str().unwrap_or_default();
-            page.push_str(&format!("| `NAME` | string, or a table | {about} |\n"));
-            rows(&mut page, "NAME.", &each["then"]);
+            page.push_str(&format!("| `NAME` | string, or a table | unset | {about} |\n"));
+            rows(&mut page, "NAME.", &each["then"], &Value::Null);
         }
     }
     page
 }
 
-fn rows(page: &mut String, before: &str, table: &Value) {
+/// The values of `defaults.toml`, whose lines are a section, or a key and a value in JSON.
+fn built_in_defaults() -> Value {
+    let mut defaults = Value::Null;
+    let mut section = "";
+    for line in include_str!("../../src/config/defaults.toml").lines() {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']');
+        } else if let Some((key, value)) = line.split_once(" = ") {
+            defaults[section][key] = serde_json::from_str(value).unwrap();
+        }
+    }
+    defaults
+}
+
+/// `built_in` has the values of `defaults.toml` for the keys of the table.
+fn rows(page: &mut String, before: &str, table: &Value, built_in: &Value) {
     for (key, value) in table["properties"].as_object().into_iter().flatten() {
         let name = format!("{before}{key}");
         let about = value["description"]
             .as_str()
             .unwrap_or_default()
             .replace('|', "\\|");
-        page.push_str(&format!("| `{name}` | {} | {about} |\n", form(value)));
-        rows(page, &format!("{name}."), value);
+        let default = default_of(key, value, table, &built_in[key]);
+        page.push_str(&format!("| `{name}` | {} | {default} | {about} |\n", form(value)));
+        rows(page, &format!("{name}."), value, &built_in[key]);
         let each = &value["additionalProperties"];
         if each.is_object() {
-            rows(page, &format!("{name}.NAME."), each);
+            rows(page, &format!("{name}.NAME."), each, &Value::Null);
         }
+    }
+}
+
+/// The built-in value of a key, the value that the code uses without one, or that there is none.
+fn default_of(key: &str, value: &Value, table: &Value, built_in: &Value) -> String {
+    let required = table["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|one| one == key);
+    let code_default = value.get("default").unwrap_or(&Value::Null);
+    assert!(
+        built_in.is_null() || code_default.is_null(),
+        "`{key}` has a default in two places"
+    );
+    match (built_in, code_default) {
+        (Value::Null | Value::Object(_), Value::Null) if required => String::from("required"),
+        (Value::Null | Value::Object(_), Value::Null) => String::from("unset"),
+        (Value::Null, value) | (value, _) => format!("`{value}`"),
     }
 }
 

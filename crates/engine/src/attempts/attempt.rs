@@ -118,17 +118,19 @@ impl Attempt {
         now_ms: u64,
     ) -> AttemptRecord {
         // Usage reported after the last output counts even if the attempt failed. Usage reported before it is
-        // incomplete, as is that of a cancelled attempt.
+        // incomplete, as is that of a cancelled attempt: the estimate completes it.
         let usage = match outcome {
             AttemptOutcome::Succeeded => self.usage.as_deref().cloned(),
             AttemptOutcome::Failed if self.usage_is_current => self.usage.as_deref().cloned(),
             AttemptOutcome::Failed => None,
             AttemptOutcome::Cancelled | AttemptOutcome::HedgeLost => None,
         };
-        // An attempt that was refused without output is not billed.
+        // An attempt that was refused without output and usage is not billed.
         let guess = match outcome {
             AttemptOutcome::Succeeded => false,
-            AttemptOutcome::Failed => self.first_token_ms.is_some() && usage.is_none(),
+            AttemptOutcome::Failed => {
+                usage.is_none() && (self.first_token_ms.is_some() || self.usage.is_some())
+            }
             AttemptOutcome::Cancelled | AttemptOutcome::HedgeLost => true,
         };
         AttemptRecord {
@@ -162,8 +164,9 @@ impl Attempt {
         self.model.clone().or_else(bound).or_else(asked)
     }
 
+    /// The reported usage, with counted tokens in place of unknown ones and of fewer output tokens than counted.
     fn estimate(&self, request: &Request) -> Usage {
-        let reported = self.usage.as_deref();
+        let reported = self.usage.as_deref().cloned().unwrap_or_default();
         let asked: usize = request
             .as_chat()
             .into_iter()
@@ -171,12 +174,15 @@ impl Attempt {
             .map(|message| message.joined_text().len())
             .sum();
         Usage {
-            input_tokens: reported
-                .and_then(|usage| usage.input_tokens)
-                .or_else(|| Some(tokens(asked))),
-            output_tokens: Some(tokens(self.output_bytes + self.buffered_bytes)),
+            input_tokens: reported.input_tokens.or_else(|| Some(tokens(asked))),
+            output_tokens: reported
+                .output_tokens
+                .max(Some(tokens(self.output_bytes + self.buffered_bytes))),
+            // The cost and the provider's own object belong to the incomplete counts.
+            cost_usd: None,
+            raw: None,
             estimated: true,
-            ..Usage::default()
+            ..reported
         }
     }
 }

@@ -1,5 +1,11 @@
 //! The integration test binary of this crate; tests use the public API only.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests read fixtures, and the clock for hangs"
+)]
+
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
@@ -27,6 +33,8 @@ mod load_fuzz;
 #[cfg(test)]
 mod migrate;
 mod migrate_property;
+#[cfg(test)]
+mod number_digits;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]

@@ -25,6 +25,7 @@ use super::response::{HttpResponse, ResponseBody};
 use super::words::Words;
 use super::{HttpInner, transport_error};
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX};
+use crate::redaction::redact_text;
 
 pub(super) fn events(instance: Arc<HttpInner>, request: Arc<Request>) -> EventStream {
     let answer = ResponseStream::new(instance, Stage::Request(request), None);
@@ -299,7 +300,7 @@ impl ResponseStream {
     /// A server may quote the API key in an error message, so the key is redacted.
     fn fail(&mut self, mut error: Error) {
         if let Some(key) = &self.instance.options.key {
-            error.message = error.message.replace(key.expose_secret(), "(key)");
+            redact_text(&mut error.message, key.expose_secret(), "(key)");
         }
         let error = self.instance.named(error);
         self.ready.push_back(RawItem::Event(Event::Error { error }));

@@ -9,6 +9,7 @@ use serde_json::Value;
 use wire::framing::Framing;
 
 use crate::limits::RAW_BYTES_MAX;
+use crate::redaction::redact_text;
 
 #[derive(Debug)]
 pub(super) struct Words {
@@ -85,12 +86,15 @@ pub(super) fn hide(value: &mut Value, key: Option<&SecretString>) {
 
 fn strike(value: &mut Value, key: &str) {
     match value {
-        Value::String(text) if text.contains(key) => *text = text.replace(key, STRUCK),
+        Value::String(text) => redact_text(text, key, STRUCK),
         Value::Array(list) => list.iter_mut().for_each(|one| strike(one, key)),
         Value::Object(map) => {
             if map.keys().any(|name| name.contains(key)) {
                 let fields = std::mem::take(map).into_iter();
-                map.extend(fields.map(|(name, value)| (name.replace(key, STRUCK), value)));
+                map.extend(fields.map(|(mut name, value)| {
+                    redact_text(&mut name, key, STRUCK);
+                    (name, value)
+                }));
             }
             map.values_mut().for_each(|one| strike(one, key));
         }

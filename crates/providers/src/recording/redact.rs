@@ -5,10 +5,9 @@ use ir::Event;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-const STRUCK: &str = "[redacted]";
+use crate::redaction::redact_text;
 
-/// Shorter secrets would match ordinary words.
-const SECRET_BYTES_MIN: usize = 6;
+const STRUCK: &str = "[redacted]";
 
 /// Prefixes of keys of known vendors.
 const PREFIXES: &[&str] = &["sk-", "pk-", "rk-", "gsk_", "xai-", "AIza", "hf_", "ghp_", "eyJ"];
@@ -21,18 +20,12 @@ pub(super) struct Redactor {
 
 impl Redactor {
     pub(super) fn new(secrets: Vec<SecretString>) -> Self {
-        let long = |secret: &SecretString| secret.expose_secret().len() >= SECRET_BYTES_MIN;
-        Self {
-            secrets: secrets.into_iter().filter(long).collect(),
-        }
+        Self { secrets }
     }
 
     pub(super) fn text(&self, text: &mut String) {
         for secret in &self.secrets {
-            let secret = secret.expose_secret();
-            if text.contains(secret) {
-                *text = text.replace(secret, STRUCK);
-            }
+            redact_text(text, secret.expose_secret(), STRUCK);
         }
     }
 

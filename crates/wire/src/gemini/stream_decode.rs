@@ -158,6 +158,13 @@ impl DecodeFrame for StreamDecoder {
     }
 }
 
+/// The usage that a chunk or an error reports.
+fn reported(counts: &Value) -> Option<Event> {
+    counts.is_object().then(|| Event::Usage {
+        usage: usage::decode(counts),
+    })
+}
+
 /// The usage so far. The vendor's own counts come with the last event.
 fn short_usage(counts: &FastUsage) -> Usage {
     Usage {
@@ -172,6 +179,7 @@ fn short_usage(counts: &FastUsage) -> Usage {
 impl StreamDecoder {
     fn chunk(&mut self, value: Value, out: &mut Vec<Event>) {
         if let Some(error) = error_body::from_value(OWN, &value, Phase::MidStream, None) {
+            out.extend(value.get("usageMetadata").and_then(reported));
             return out.push(Event::Error { error });
         }
         let Some(mut fields) = Fields::of(value) else {
@@ -187,21 +195,24 @@ impl StreamDecoder {
                 out.push(Event::Meta { ext });
             }
         }
-        if let Some(counts) = fields.object("usageMetadata") {
-            let usage = usage::decode(&Value::Object(counts.rest()));
-            out.push(Event::Usage { usage });
-        }
+        let counts = fields
+            .object("usageMetadata")
+            .map(|counts| Value::Object(counts.rest()));
+        let usage = counts.as_ref().and_then(reported);
         let candidates = fields.array("candidates").unwrap_or_default();
         if candidates.is_empty()
             && let Some(error) = fields
                 .peek("promptFeedback")
                 .and_then(|feedback| blocked(feedback, Phase::MidStream))
         {
+            out.extend(usage);
             return out.push(Event::Error { error });
         }
         for candidate in candidates.into_iter().filter_map(Fields::of) {
             self.candidate(candidate, out);
         }
+        // It includes the output of the same chunk.
+        out.extend(usage);
         self.facts.extend(fields.rest());
     }
 

@@ -139,6 +139,7 @@ impl StreamDecoder {
 
     fn chunk(&mut self, value: Value, out: &mut Vec<Event>) {
         if let Some(error) = error_body::from_value(OWN, &value, Phase::MidStream, None) {
+            out.extend(usage::reported(value.get("usage"), OWN));
             return out.push(Event::Error { error });
         }
         let Some(mut fields) = Fields::of(value) else {
@@ -154,13 +155,12 @@ impl StreamDecoder {
         }
         fields.take("object");
         fields.take("obfuscation");
-        if let Some(usage) = fields.object("usage") {
-            let usage = usage::decode(&Value::Object(usage.rest()), OWN);
-            out.push(Event::Usage { usage });
-        }
+        let usage = fields.object("usage").map(|usage| Value::Object(usage.rest()));
         for choice in choices.into_iter().filter_map(Fields::of) {
             self.choice(choice, &mut fields, out);
         }
+        // It includes the output of the same chunk.
+        out.extend(usage::reported(usage.as_ref(), OWN));
         self.emit_metadata(fields.rest(), out);
     }
 

@@ -1,6 +1,6 @@
 //! Usage in OpenAI's format: totals with details.
 
-use ir::{Dialect, Usage};
+use ir::{Dialect, Event, Usage};
 use serde_json::{Value, json};
 
 use ir::Map;
@@ -32,6 +32,14 @@ pub(crate) fn decode(value: &Value, dialect: Dialect) -> Usage {
         raw: None,
     };
     usage.with_raw(dialect, value.clone())
+}
+
+/// The usage that a chunk or an error reports; `null` reports none.
+pub(crate) fn reported(value: Option<&Value>, dialect: Dialect) -> Option<Event> {
+    let value = value.filter(|value| value.is_object())?;
+    Some(Event::Usage {
+        usage: decode(value, dialect),
+    })
 }
 
 /// Usage objects are small: a linear scan is cheaper than hashing the key.

@@ -10,6 +10,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::error_body;
+use crate::openai_chat::usage;
 use crate::openai_responses::response::{head, item_parts};
 use crate::openai_responses::{OWN, item_decode};
 use crate::stream::{DecodeFrame, truncated, undecodable};
@@ -189,6 +190,7 @@ impl StreamDecoder {
             }
             "response.failed" => {
                 let response = fields.object("response").map(Fields::rest).unwrap_or_default();
+                out.extend(usage::reported(response.get("usage"), OWN));
                 let error = error_body::from_value(OWN, &Value::Object(response), Phase::MidStream, None);
                 let error =
                     error.unwrap_or_else(|| Error::invalid_response(Phase::MidStream, "the answer failed"));

@@ -1,9 +1,13 @@
 //! Black-box tests of the dialects: documents in, documents out.
 
+#![expect(clippy::disallowed_methods, reason = "tests read fixtures")]
+
 #[cfg(test)]
 mod base64_extractor;
 #[cfg(test)]
 mod convert;
+#[cfg(test)]
+mod failed_stream_usage;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]

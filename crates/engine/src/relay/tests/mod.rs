@@ -400,7 +400,11 @@ fn usage_is_reported_and_estimated_only_on_cancel() {
     let record = sim.machine.trace().attempts.remove(0);
     assert_eq!((record.outcome, record.usage), (AttemptOutcome::Cancelled, None));
     let guess = record.estimate.unwrap();
-    assert_eq!((guess.output_tokens, guess.estimated), (Some(2), true));
+    assert_eq!(
+        (guess.input_tokens, guess.output_tokens, guess.estimated),
+        (Some(11), Some(3), true),
+        "more than the text counts"
+    );
 }
 
 #[test]

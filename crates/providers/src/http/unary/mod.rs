@@ -22,13 +22,14 @@ use super::patch::patch;
 use super::request::traced;
 use super::request_body::RequestBody;
 use super::{HttpInner, HttpOptions, models, transport_error, words};
+use crate::redaction::redact_text;
 
 pub(super) async fn answer(instance: Arc<HttpInner>, request: Arc<Request>) -> Result<UnaryResponse, Error> {
     let answered = ask(&instance, &request).await;
     answered.map_err(|mut error| {
         // A server may quote the API key in an error message, so the key is redacted.
         if let Some(key) = &instance.options.key {
-            error.message = error.message.replace(key.expose_secret(), "(key)");
+            redact_text(&mut error.message, key.expose_secret(), "(key)");
         }
         error.operation = Some(request.operation());
         error

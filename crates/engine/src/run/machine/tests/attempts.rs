@@ -237,6 +237,44 @@ fn cancelled_attempt_has_an_estimate_instead_of_usage() {
 }
 
 #[test]
+fn failed_attempt_completes_the_usage_that_it_reported() {
+    let early = Usage {
+        cache_read_tokens: Some(3),
+        ..usage()
+    };
+    let fail = |output: &str, usage: Usage| {
+        let mut sim = Sim::with(&once_each(1), plan());
+        sim.event(sim.latest(), Event::Usage { usage });
+        if !output.is_empty() {
+            sim.text(output);
+        }
+        sim.fail(ErrorKind::Network);
+        sim.trace().attempts.remove(0)
+    };
+    let record = fail(REPLY.get(..80).unwrap(), early.clone());
+    assert_eq!((record.outcome, record.usage), (AttemptOutcome::Failed, None));
+    let counted = Usage {
+        output_tokens: Some(20),
+        estimated: true,
+        ..early.clone()
+    };
+    assert_eq!(record.estimate, Some(counted));
+    // No output followed: nothing is missing.
+    let record = fail("", early.clone());
+    assert_eq!((record.usage, record.estimate), (Some(early), None));
+    // The input alone was reported and is billed, although the attempt wrote nothing.
+    let input = Usage {
+        output_tokens: None,
+        ..usage()
+    };
+    let estimate = fail("", input).estimate.unwrap();
+    assert_eq!(
+        (estimate.input_tokens, estimate.output_tokens),
+        (Some(5), Some(0))
+    );
+}
+
+#[test]
 fn usage_reports_replace_each_other() {
     let mut sim = Sim::with(&once_each(1), plan());
     let early = Usage {
