@@ -2,6 +2,9 @@
 //! load snapshot, filter, order and the slot on the instance. The limit is a time, so the baseline is that
 //! time. Prints one JSON line per figure for `cargo x bench`; as a test it runs only a few iterations.
 
+#[path = "../../../bench/bench_main.rs"]
+mod bench_main;
+
 use std::future::ready;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -22,6 +25,10 @@ const BACKENDS: usize = 1_000;
 const LIMIT_US: f64 = 50.0;
 
 fn main() {
+    bench_main::main("ratio", measure_all);
+}
+
+fn measure_all() {
     for policy in [
         Policy::EwmaLatency,
         Policy::LeastInflight,

@@ -4,6 +4,8 @@
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot run fails")]
 
+#[path = "../../../bench/bench_main.rs"]
+mod bench_main;
 #[path = "../../../bench/figure.rs"]
 mod figure;
 
@@ -27,6 +29,10 @@ const TOKENS: usize = 128;
 const QUESTION: &str = "Write a long story about a ship, a storm and a harbour. Leave nothing out.";
 
 fn main() {
+    bench_main::main("ratio", measure_all);
+}
+
+fn measure_all() {
     let mut options = Options::new("embedded", "smollm2", testkit::language_model::small_model());
     options.context_tokens = 1024;
     let local = LocalUpstream::new(&options);

@@ -2,6 +2,14 @@
 //! `serde_json::from_slice::<Value>` on the same bytes in the same run. Prints a JSON line per figure for
 //! `cargo x bench`; as a test it runs once over small inputs.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a benchmark reads its arguments and the clock"
+)]
+
+#[path = "../../../bench/bench_main.rs"]
+mod bench_main;
 #[path = "../../../bench/figure.rs"]
 mod figure;
 
@@ -17,6 +25,10 @@ const PROMPT: &str = include_str!("../../../examples/modules/code-simplifier/pro
 const SCHEMA: &str = include_str!("../../../examples/modules/code-simplifier/schema.json");
 
 fn main() {
+    bench_main::main("ratio", measure_all);
+}
+
+fn measure_all() {
     let module = code_simplifier();
     for (name, changes) in [("1 KiB", 4), ("16 KiB", 90), ("256 KiB", 1500)] {
         let reply = reply(changes);

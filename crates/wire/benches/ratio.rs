@@ -2,6 +2,14 @@
 //! tree. A decoder must be at least 1.5 times as fast. Prints one JSON line per figure for `cargo x bench`;
 //! under the test runner it runs only a few iterations.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a benchmark reads its arguments and the clock"
+)]
+
+#[path = "../../../bench/bench_main.rs"]
+mod bench_main;
 #[path = "../../../bench/figure.rs"]
 mod figure;
 
@@ -18,6 +26,10 @@ const LIMIT: f64 = 1.0 / 1.5;
 const PIECE_BYTES: usize = 4096;
 
 fn main() {
+    bench_main::main("ratio", measure_all);
+}
+
+fn measure_all() {
     for dialect in wire::chat::DIALECTS {
         let bytes = stream(*dialect);
         let name = format!("stream decoder, {dialect}");

@@ -17,6 +17,7 @@ mod release;
 mod shell;
 mod source;
 mod test;
+mod test_deps;
 #[cfg(test)]
 mod tidy;
 

@@ -5,7 +5,8 @@
 use std::fs;
 use std::process::Command;
 
-use crate::harness::{Stage, input};
+use crate::harness::{Server, Stage, input};
+use crate::keys::key;
 use crate::test_tools::{python, succeed};
 
 const CHECKS: &str =
@@ -15,16 +16,13 @@ const CHECKS: &str =
 fn examples() -> &'static str {
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => "300",
-        None => "8",
+        None => "50",
     }
 }
 
-#[tokio::test]
-async fn every_response_conforms_to_openapi_document() {
+/// Runs schemathesis on a server, with these additional arguments.
+async fn conforms(stage: &Stage, server: &Server, run: reqwest::Response, more: &[&str]) {
     let tool = python("schemathesis", "schemathesis.txt").join("bin/schemathesis");
-    let stage = Stage::new();
-    let server = stage.serve(&[&stage.talker(0)]);
-    let run = server.execute("counter", &input()).send().await.unwrap();
     let session = run.headers()["x-cognitive-session"].to_str().unwrap();
     // Existing names, so that requests pass the lookup of module and run.
     let config = stage.path("schemathesis.toml");
@@ -37,9 +35,31 @@ async fn every_response_conforms_to_openapi_document() {
         .args(["run", "--no-color", "--seed", "1", "--phases", "coverage,fuzzing"])
         .args(["--request-timeout", "20", "--max-examples", examples()])
         .args(["--checks", CHECKS])
+        .args(more)
         .arg(format!("{}/openapi.json", server.url))
         .current_dir(stage.path(""));
     tokio::task::spawn_blocking(move || succeed(&mut command))
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn every_response_conforms_to_openapi_document() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let run = server.execute("counter", &input()).send().await.unwrap();
+    conforms(&stage, &server, run, &[]).await;
+}
+
+/// The same with a key, and without it.
+#[tokio::test]
+async fn every_response_conforms_where_a_key_is_required() {
+    let stage = Stage::new();
+    let server = stage.serve_with(&["--require-auth"], &[&stage.talker(0)]);
+    let key = key(&stage, &[]);
+    let bearer = format!("Authorization: Bearer {key}");
+    for header in [&["--header", &bearer][..], &[]] {
+        let run = server.execute("counter", &input()).bearer_auth(&key);
+        conforms(&stage, &server, run.send().await.unwrap(), header).await;
+    }
 }

@@ -6,6 +6,11 @@
     clippy::indexing_slicing,
     reason = "a test fails by panicking"
 )]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests read samples and run tools"
+)]
 
 mod adapt;
 mod facts;

@@ -103,6 +103,39 @@ fn call_paths_name_existing_functions() {
     }
 }
 
+/// Each invariant names the function that checks it, by the path of its file.
+#[test]
+fn invariants_name_existing_checks() {
+    let text = git_files::read("ARCHITECTURE.md");
+    let section = text.split_once("## Invariants\n").map_or("", |(_, rest)| rest);
+    let section = section.split_once("\n## ").map_or("", |(section, _)| section);
+    let mut checked = 0;
+    for invariant in section.split("\n- ").skip(1) {
+        let checks: Vec<_> = spans(invariant)
+            .into_iter()
+            .filter_map(|span| span.split_once(".rs:"))
+            .collect();
+        assert!(!checks.is_empty(), "no check is named: {invariant}");
+        for (path, function) in checks {
+            let defined = git_files::read(&format!("{path}.rs")).contains(&format!("fn {function}("));
+            assert!(defined, "{path}.rs does not define `{function}`");
+        }
+        checked += 1;
+    }
+    assert!(checked > 8, "only {checked} invariants were found");
+}
+
+#[test]
+fn unbounded_channels_are_banned() {
+    let lints = git_files::read("clippy.toml");
+    for banned in ["UnboundedSender", "UnboundedReceiver"] {
+        assert!(
+            lints.contains(&format!("tokio::sync::mpsc::{banned}")),
+            "{banned}"
+        );
+    }
+}
+
 /// The code spans of a text, which has no code blocks with backticks inside.
 fn spans(text: &str) -> Vec<&str> {
     text.split('`')

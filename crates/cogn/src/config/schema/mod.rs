@@ -13,7 +13,7 @@ use super::merged::Merged;
 use super::rule::rules;
 
 /// Also used by editors for completion.
-pub(crate) const SCHEMA: &str = include_str!("../../../../docs/reference/config.schema.json");
+pub(crate) const SCHEMA: &str = include_str!("../../../../../docs/reference/config.schema.json");
 
 /// One problem of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
