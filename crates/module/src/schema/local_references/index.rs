@@ -10,6 +10,7 @@ use crate::document::{join, tokens};
 use crate::limits;
 use crate::schema::admission::Refusal;
 use crate::schema::walk::{MANY, NAMED, ONE};
+use crate::steps::count_steps;
 
 /// How often references are resolved: a target can name the target of another reference.
 const ROUNDS_MAX: usize = 3;
@@ -111,6 +112,7 @@ impl Index {
         for _ in 0..ROUNDS_MAX {
             let (found, mut next) = (self.places.len(), 0);
             while next < self.references.len() {
+                count_steps(1);
                 if self.references_seen > limits::SCHEMA_REFERENCES_MAX {
                     return Err(Refusal::References);
                 }
@@ -137,6 +139,7 @@ impl Index {
         let mut open = vec![(value, String::from(pointer), base)];
         while let Some((value, pointer, base)) = open.pop() {
             let Value::Object(map) = value else { continue };
+            count_steps(1 + map.len());
             if !self.known.insert(pointer.clone()) {
                 continue;
             }
@@ -251,6 +254,7 @@ impl Index {
         // A part with its own `$id` on the way changes the base URI.
         let (mut base, mut above) = (resource, root.clone());
         for token in tokens(fragment) {
+            count_steps(token.len() + above.len());
             above = join(&above, &token);
             if let Some(inner) = self.named.get(&above) {
                 base = *inner;
