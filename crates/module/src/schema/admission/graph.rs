@@ -3,12 +3,14 @@
 
 use std::collections::HashMap;
 
+use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 use super::Refusal;
 use super::pattern::{backtracks, written_out};
 use crate::limits;
 use crate::schema::reference::local_pointer;
+use crate::steps::count_steps;
 
 #[derive(Debug, Default)]
 pub(super) struct SchemaNode {
@@ -48,16 +50,19 @@ pub(super) struct SchemaGraph<'a> {
     /// Patterns whose matching can take quadratic time.
     pub(super) backtracking: u64,
     draft4: bool,
+    /// The URI of the root, if references are this and a pointer; else parts with their own URI are refused.
+    root: Option<&'a str>,
     /// A reference has no target in the document.
     pub(super) unresolved: Option<&'a str>,
 }
 
 impl<'a> SchemaGraph<'a> {
     /// The root is the first node.
-    pub(super) fn of(document: &'a Value) -> Result<Self, Refusal> {
+    pub(super) fn of(document: &'a Value, draft: Draft, root: Option<&'a str>) -> Result<Self, Refusal> {
         check_size(document)?;
         let mut graph = Self {
-            draft4: is_text(document.get("$schema"), |uri| uri.contains("draft-04")),
+            draft4: draft == Draft::Draft4,
+            root,
             ..Self::default()
         };
         graph.add(document, false);
@@ -112,7 +117,9 @@ impl<'a> SchemaGraph<'a> {
 
     fn is_embedded(&self, map: &Map<String, Value>) -> bool {
         let names_resource = |key| is_text(map.get(key), |id| !id.starts_with('#'));
-        names_resource("$id") || names_resource("$schema") || (self.draft4 && names_resource("id"))
+        let named =
+            names_resource("$id") || names_resource("$schema") || (self.draft4 && names_resource("id"));
+        named && self.root.is_none()
     }
 
     fn visit(
@@ -124,6 +131,7 @@ impl<'a> SchemaGraph<'a> {
         let mut node = std::mem::take(&mut self.nodes[id]);
         let embedded = node.embedded;
         for (key, value) in schema {
+            count_steps(1 + children(value).count());
             match key.as_str() {
                 "patternProperties" => {
                     for (pattern, value) in value.as_object().into_iter().flatten() {
@@ -222,8 +230,17 @@ impl<'a> SchemaGraph<'a> {
         if embedded {
             return Err(Refusal::EmbeddedId);
         }
-        let Some(pointer) = local_pointer(reference) else {
-            match reference.strip_prefix('#') {
+        let local = match self.root {
+            Some(root) => reference.strip_prefix(root),
+            None => Some(reference),
+        };
+        let Some(pointer) = local.and_then(local_pointer) else {
+            // Any anchor with this name can be the target of a dynamic reference.
+            let name = match self.root {
+                Some(_) => reference.split_once('#').map(|(_, name)| name),
+                None => reference.strip_prefix('#'),
+            };
+            match name {
                 Some(name) => self.named.push((from, name)),
                 None => self.unresolved = Some(reference),
             }
@@ -231,6 +248,7 @@ impl<'a> SchemaGraph<'a> {
         };
         let mut target = document;
         for token in crate::document::tokens(&pointer) {
+            count_steps(token.len());
             if let (Value::Object(map), false) = (target, std::ptr::eq(target, document))
                 && self.is_embedded(map)
             {
@@ -281,10 +299,11 @@ fn is_text(value: Option<&Value>, check: impl FnOnce(&str) -> bool) -> bool {
 
 /// The JSON values of a schema and the bytes of its texts. A validator keeps the pointer of every schema, so
 /// these count with their whole length.
-fn check_size(document: &Value) -> Result<(), Refusal> {
+pub(super) fn check_size(document: &Value) -> Result<(), Refusal> {
     let mut open = vec![(document, 0)];
     let (mut nodes, mut bytes) = (0, 0);
     while let Some((value, pointer)) = open.pop() {
+        count_steps(1);
         nodes += 1;
         bytes += pointer;
         match value {
