@@ -64,7 +64,9 @@ impl Fault {
     }
 }
 
-use ErrorKind::{Auth, ContextWindow, InvalidResponse, Network, NotEnabled, RateLimited, Timeout, Upstream};
+use ErrorKind::{
+    AnswerTooLarge, Auth, ContextWindow, InvalidResponse, Network, NotEnabled, RateLimited, Timeout, Upstream,
+};
 use Phase::{BeforeFirstByte, BeforeSend, MidStream};
 
 /// A row whose response has a status.
@@ -209,7 +211,7 @@ pub const FAULTS: &[Fault] = &[
     ),
     broken(
         "50 MB of JSON",
-        (InvalidResponse, "E3001"),
+        (AnswerTooLarge, "E3001"),
         MidStream,
         FaultSetup::Answer(|_| {
             ScriptedResponse::good("application/json", "{\"text\": \"").repeat(vec![b'a'; 1 << 20], 50)
@@ -217,7 +219,7 @@ pub const FAULTS: &[Fault] = &[
     ),
     broken(
         "50 MB in one event",
-        (InvalidResponse, "E3001"),
+        (AnswerTooLarge, "E3001"),
         MidStream,
         FaultSetup::Answer(|d| {
             ScriptedResponse::good(content_type(d), "data: ").repeat(vec![b'a'; 1 << 20], 50)
