@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::{Auth, Tickets};
-use crate::limit::{Capacity, Limiter};
+use crate::limit::{BodyBudget, Capacity, Limiter};
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::response::ApiError;
@@ -47,6 +47,7 @@ pub struct GatewayState {
     latest: watch::Sender<Arc<GatewayConfig>>,
     pub(crate) tickets: Arc<Tickets>,
     pub(crate) limiter: Arc<Limiter>,
+    pub(crate) body_budget: Arc<BodyBudget>,
     /// Past runs; absent without a journal.
     archive: OnceLock<Arc<dyn Archive>>,
     pub(crate) metrics: Arc<Metrics>,
@@ -77,6 +78,7 @@ impl Deref for Gateway {
 impl Gateway {
     /// Without authentication, until [`Gateway::with_auth`] is called.
     pub fn new(engine: Engine, settings: Settings) -> Self {
+        let body_budget = Arc::new(BodyBudget::new(settings.body_memory_bytes_max));
         let config = Arc::new(GatewayConfig {
             auth: Arc::new(Auth::open(engine.clock().clone())),
             settings: Arc::new(settings),
@@ -86,6 +88,7 @@ impl Gateway {
             latest: watch::Sender::new(config.clone()),
             tickets: Arc::default(),
             limiter: Arc::new(Limiter::new(Capacity::default())),
+            body_budget,
             archive: OnceLock::new(),
             metrics: Arc::default(),
             stream_limiter: Arc::default(),
