@@ -24,6 +24,7 @@ pub mod retention;
 pub mod review;
 pub mod route;
 pub mod run;
+mod run_panic;
 mod runs;
 mod schema_threads;
 pub mod settings;

@@ -5,7 +5,11 @@ mod backend_warnings;
 #[cfg(test)]
 mod backends;
 #[cfg(test)]
+mod bad_requests;
+#[cfg(test)]
 mod batch;
+#[cfg(test)]
+mod body_memory;
 #[cfg(test)]
 mod browser;
 #[cfg(test)]
@@ -113,6 +117,8 @@ mod schema_suite;
 mod schemathesis;
 #[cfg(test)]
 mod serve;
+#[cfg(test)]
+mod serve_connections;
 #[cfg(test)]
 mod serve_discovery;
 #[cfg(test)]

@@ -114,4 +114,9 @@ impl Journal for FaultyJournal {
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError> {
         self.inner.unfinished().await
     }
+
+    async fn count_recovery(&self, tenant: &Tenant, run: RunId) -> Result<u32, JournalError> {
+        self.check()?;
+        self.inner.count_recovery(tenant, run).await
+    }
 }

@@ -7,6 +7,8 @@ mod deep_schemas;
 #[cfg(test)]
 mod fault_injection;
 #[cfg(test)]
+mod faults_of_callers;
+#[cfg(test)]
 mod faulty_journal;
 #[cfg(test)]
 mod gates;

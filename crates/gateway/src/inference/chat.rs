@@ -11,13 +11,14 @@ use tenancy::Scope;
 use super::chat_call::{ChatCall, headers_of};
 use super::error::VendorError;
 use super::extensions::ValidateMode;
+use super::list_models::model_missing;
 use super::module_model::ModuleChat;
 use super::response_encoder::ResponseMeta;
 use super::resumable::Place;
 use super::target::{Target, resolve};
 use super::vendor_request::VendorRequest;
 use crate::idempotency::IdempotencyHeaders;
-use crate::request::read_bytes;
+use crate::request::read_call;
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
 use crate::trace;
@@ -34,9 +35,11 @@ pub(super) async fn chat(
     if let Some(place) = Place::of(headers)? {
         return place.resume(dialect, gateway, &client).await;
     }
-    let bytes = read_bytes(body, gateway.settings().body_read).await?;
+    let bytes = read_call(gateway, &client, headers, body).await?;
     let mut vendor_request = VendorRequest::parse(dialect, bytes, headers)?;
-    let model = String::from(vendor_request.model()?);
+    let Some(model) = vendor_request.model().map(String::from) else {
+        return Err(model_missing(gateway, &client.caller));
+    };
     let target = resolve(gateway, &client.caller, &model)?;
     let (streams, shows_usage, extensions) = (
         vendor_request.streams(),
