@@ -8,9 +8,13 @@ use std::sync::Arc;
 use ir::{Part, Request};
 use module::envelope::ErrorBody;
 use module::{Code, Module};
+use tenancy::Tenant;
 
+use crate::admission::Admission;
 use crate::engine::Engine;
 use crate::fleet::Fleet;
+use crate::port::Upstream;
+use crate::relay::RelayFailure;
 
 /// Bytes of text per estimated token.
 const BYTES_PER_TOKEN: usize = 3;
@@ -45,39 +49,53 @@ pub struct TokenCount {
 
 impl Engine {
     /// Token count of a request for the back-end that would answer it: the vendor's count, the tokenizer's
-    /// count of the texts, or an estimate.
-    pub async fn count_tokens(&self, request: Arc<Request>) -> TokenCount {
-        let fleet = self.fleet();
-        let plan = fleet.explain(&request, 0, 0, self.runs.monotonic_ms());
-        let first = plan.ok().and_then(|plan| plan.selected.into_iter().next());
-        let member = first.and_then(|first| {
-            let mut candidates = fleet.candidates().iter();
-            candidates.position(|candidate| candidate.name == first.name && candidate.key == first.key)
-        });
-        // A chat with a URL that may not be fetched is sent to no back-end, not even to be counted.
-        let sendable = self.media().check_urls(&request).await.is_ok();
-        let member = member.filter(|_| sendable);
-        if let Some(upstream) = member.and_then(|member| fleet.upstream(member)) {
-            if let Some(tokens) = upstream.count_request(request.clone()).await {
-                return TokenCount {
-                    tokens,
-                    estimated: false,
-                };
-            }
-            let counted = texts(&request).map(|text| upstream.count_tokens(text));
-            if let Some(tokens) = counted.sum::<Option<usize>>() {
-                return TokenCount {
-                    tokens: tokens as u64,
-                    estimated: false,
-                };
-            }
-        }
-        let bytes: usize = texts(&request).map(str::len).sum();
-        TokenCount {
-            tokens: bytes.div_ceil(BYTES_PER_TOKEN) as u64,
-            estimated: true,
-        }
+    /// count of the texts, or an estimate. It is accounted as a call without tokens, since no model read them.
+    pub async fn count_tokens(
+        &self,
+        tenant: &Tenant,
+        request: Arc<Request>,
+        admission: Admission,
+    ) -> Result<TokenCount, Box<RelayFailure>> {
+        let Admission { client, permit, .. } = admission;
+        let _permit = permit;
+        let mut account = self.open_count(tenant, &request, client).await?;
+        let backend = self.counting_backend(&request).await;
+        account.backend = backend.as_ref().map(|(name, _)| name.clone());
+        let counted = match backend {
+            Some((_, upstream)) => exact_count(upstream.as_ref(), &request).await,
+            None => None,
+        };
+        account.is_counted = true;
+        let estimate = || {
+            let bytes: usize = texts(&request).map(str::len).sum();
+            bytes.div_ceil(BYTES_PER_TOKEN) as u64
+        };
+        Ok(TokenCount {
+            tokens: counted.unwrap_or_else(estimate),
+            estimated: counted.is_none(),
+        })
     }
+
+    /// The back-end that would answer the request, with its name.
+    async fn counting_backend(&self, request: &Arc<Request>) -> Option<(String, Arc<dyn Upstream>)> {
+        let fleet = self.fleet();
+        let plan = fleet.explain(request, 0, 0, self.runs.monotonic_ms());
+        let first = plan.ok()?.selected.into_iter().next()?;
+        let mut candidates = fleet.candidates().iter();
+        let member =
+            candidates.position(|candidate| candidate.name == first.name && candidate.key == first.key)?;
+        // A chat with a URL that may not be fetched is sent to no back-end, not even to be counted.
+        self.media().check_urls(request).await.ok()?;
+        Some((first.name, fleet.upstream(member)?.clone()))
+    }
+}
+
+async fn exact_count(upstream: &dyn Upstream, request: &Arc<Request>) -> Option<u64> {
+    if let Some(tokens) = upstream.count_request(request.clone()).await {
+        return Some(tokens);
+    }
+    let counted = texts(request).map(|text| upstream.count_tokens(text));
+    counted.sum::<Option<usize>>().map(|tokens| tokens as u64)
 }
 
 fn texts(request: &Request) -> impl Iterator<Item = &str> {

@@ -283,7 +283,7 @@ fn failure(hands: &RelayDriver) -> Box<RelayFailure> {
     })
 }
 
-fn refuse(run: RunId, error: Error) -> Box<RelayFailure> {
+pub(super) fn refuse(run: RunId, error: Error) -> Box<RelayFailure> {
     Box::new(RelayFailure {
         run,
         attempts: 0,
@@ -292,7 +292,7 @@ fn refuse(run: RunId, error: Error) -> Box<RelayFailure> {
 }
 
 /// A call that cannot be journaled is not started.
-fn journal_unavailable(error: &JournalError) -> Error {
+pub(super) fn journal_unavailable(error: &JournalError) -> Error {
     let kind = match error {
         JournalError::Full => ErrorKind::RateLimited,
         _ => ErrorKind::Internal,
