@@ -3,11 +3,14 @@
 
 mod architecture;
 mod codes;
+mod durability;
 mod files;
 mod layers;
 mod licences;
 mod links;
 mod messages;
 mod snapshots;
+mod sources;
+mod test_tools;
 mod type_names;
 mod words;
