@@ -11,7 +11,7 @@ use engine::port::Clock;
 use engine::retention::Janitor;
 use gateway::{Auth, Gateway, TokenVerifier};
 use providers::KeySetUrl;
-use store::{StoreError, StoreLock, StoreSettings, StoreUrl, Stores};
+use store::{Durability, StoreError, StoreLock, StoreSettings, StoreUrl, Stores};
 use tenancy::{JwksSource, TokenRules};
 
 use crate::backends;
@@ -124,6 +124,7 @@ pub(crate) fn store_settings(named: Option<PathBuf>, settings: &Settings) -> Res
     Ok(StoreSettings {
         url,
         bytes_max: settings.journal.bytes_max,
+        durability: settings.journal.durability,
     })
 }
 
@@ -145,7 +146,11 @@ pub(crate) fn command_store_settings(named: Option<PathBuf>, output: &Output) ->
             url
         }
     };
-    Ok(StoreSettings { url, bytes_max: None })
+    Ok(StoreSettings {
+        url,
+        bytes_max: None,
+        durability: Durability::default(),
+    })
 }
 
 fn configured_store(settings: &Settings) -> Result<StoreUrl> {

@@ -25,7 +25,7 @@ use crate::run::{ReadFrom, RunRequest, StartedRun, Subscription, Trace, TraceSin
 use crate::runs::Runs;
 use crate::schema_threads::SchemaThreads;
 use crate::settings::Settings;
-use crate::tokens::{TokenCount, count_request};
+use crate::tokens::TokenCount;
 
 /// The adapters that an engine uses.
 #[derive(Clone, Debug)]
@@ -220,9 +220,15 @@ impl Engine {
     }
 
     /// Token count of a request for the back-end that would answer it: the vendor's count, the tokenizer's
-    /// count of the texts, or an estimate.
-    pub async fn count_tokens(&self, request: Arc<Request>) -> TokenCount {
-        count_request(&self.config, self.runs.monotonic_ms(), request).await
+    /// count of the texts, or an estimate. It is accounted as a call without tokens, since no model read them.
+    pub async fn count_tokens(
+        &self,
+        tenant: &Tenant,
+        request: Arc<Request>,
+        admission: Admission,
+    ) -> Result<TokenCount, Box<RelayFailure>> {
+        let config = &self.config;
+        self.relay.count_tokens(config, tenant, request, admission).await
     }
 
     /// Recovers every unfinished run: reruns it where that is safe, closes it otherwise. To be called once,

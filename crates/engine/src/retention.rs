@@ -1,7 +1,8 @@
 //! Pruning of old runs: in the background and in small batches. Unfinished runs, runs that wait for a review
 //! and runs that hold an idempotency key are never pruned.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -39,6 +40,8 @@ pub struct Janitor {
     keep: RetentionPolicy,
     /// A wall time, and when it was read on the monotonic clock.
     reference: Mutex<(u64, Instant)>,
+    /// Whether the reference was compared with the newest run.
+    is_compared: AtomicBool,
 }
 
 impl Janitor {
@@ -49,20 +52,51 @@ impl Janitor {
             clock,
             keep,
             reference,
+            is_compared: AtomicBool::new(false),
         }
     }
 
-    /// Whether the wall clock agrees with the time that has passed. A clock that was set far ahead makes every run
-    /// look old. A clock that was set back only delays pruning.
-    fn is_plausible(&self, now_ms: u64) -> bool {
-        // No code panics while it holds the lock, so a poisoned value is consistent.
-        let mut reference = self.reference.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The wall time as far as it is confirmed: by the newest run of an earlier server, and by the time that has
+    /// passed since. A clock that is far ahead would make every run look old, whether it was wrong at the start or
+    /// set later. A clock that was set back only delays pruning.
+    fn confirmed_ms(&self, now_ms: u64) -> u64 {
+        let mut reference = self.reference();
         let passed_ms = u64::try_from(reference.1.elapsed().as_millis()).unwrap_or(u64::MAX);
         let expected_ms = reference.0.saturating_add(passed_ms);
         if now_ms < expected_ms {
             *reference = (now_ms, Instant::now());
         }
-        now_ms.saturating_sub(expected_ms) <= limits::CLOCK_JUMP_MAX_MS
+        match now_ms.saturating_sub(expected_ms) <= limits::CLOCK_JUMP_MAX_MS {
+            true => now_ms,
+            false => expected_ms,
+        }
+    }
+
+    /// Compares the clock with the newest run that the archive had when this server started.
+    async fn compare_clock(&self) -> Result<(), crate::port::JournalError> {
+        if self.is_compared.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let newest_ms = self.archive.newest_run_ms().await?;
+        self.is_compared.store(true, Ordering::Relaxed);
+        let mut reference = self.reference();
+        let Some(newest_ms) = newest_ms else {
+            return Ok(());
+        };
+        if reference.0.saturating_sub(newest_ms) > limits::CLOCK_JUMP_MAX_MS {
+            reference.0 = newest_ms;
+        } else if newest_ms.saturating_sub(reference.0) > limits::CLOCK_JUMP_MAX_MS {
+            warn!(
+                now_ms = reference.0,
+                newest_ms, "the system clock is far behind the newest run"
+            );
+        }
+        Ok(())
+    }
+
+    fn reference(&self) -> MutexGuard<'_, (u64, Instant)> {
+        // No code panics while it holds the lock, so a poisoned value is consistent.
+        self.reference.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Prunes periodically until cancelled. Batches are small and separated by pauses, so that the effect on
@@ -90,14 +124,16 @@ impl Janitor {
 
     /// Prunes one batch.
     pub async fn sweep(&self) -> Result<PruneResult, crate::port::JournalError> {
-        let mut now_ms = self.clock.now_ms();
-        if !self.is_plausible(now_ms) {
+        self.compare_clock().await?;
+        let wall_ms = self.clock.now_ms();
+        let now_ms = self.confirmed_ms(wall_ms);
+        if now_ms < wall_ms {
             warn!(
-                now_ms,
-                "the system clock was set far ahead, so no run is pruned by age; if the time is right, restart the server"
+                wall_ms,
+                confirmed_ms = now_ms,
+                "the system clock is far ahead of the newest run and the time since; runs are pruned by confirmed time, \
+                 and by the clock after the next restart"
             );
-            // Nothing is older than this; the size limit still applies.
-            now_ms = 0;
         }
         let retention = PruneRequest {
             before_ms: now_ms.saturating_sub(self.keep.runs_ms),
@@ -148,7 +184,10 @@ mod tests {
 
     /// Records what would be pruned.
     #[derive(Debug, Default)]
-    struct Requests(Mutex<Vec<PruneRequest>>);
+    struct Requests {
+        pruned: Mutex<Vec<PruneRequest>>,
+        newest_ms: Option<u64>,
+    }
 
     #[async_trait]
     impl Archive for Requests {
@@ -168,8 +207,12 @@ mod tests {
             Ok(Vec::new())
         }
 
+        async fn newest_run_ms(&self) -> Result<Option<u64>, JournalError> {
+            Ok(self.newest_ms)
+        }
+
         async fn prune(&self, retention: &PruneRequest) -> Result<PruneResult, JournalError> {
-            self.0.lock().unwrap().push(*retention);
+            self.pruned.lock().unwrap().push(*retention);
             Ok(PruneResult::default())
         }
     }
@@ -187,17 +230,65 @@ mod tests {
         let sweep = async |now_ms: u64| {
             clock.0.store(now_ms, Ordering::Relaxed);
             janitor.sweep().await.unwrap();
-            archive.0.lock().unwrap().pop().expect("a request").before_ms
+            archive.pruned.lock().unwrap().pop().expect("a request").before_ms
         };
         tokio::time::advance(Duration::from_millis(DAY_MS)).await;
         let day = began + DAY_MS;
         assert_eq!(sweep(day).await, day - 30 * DAY_MS);
         for ahead in [8 * DAY_MS, 365 * DAY_MS, u64::MAX - day] {
-            assert_eq!(sweep(day + ahead).await, 0, "{ahead}");
+            assert_eq!(sweep(day + ahead).await, day - 30 * DAY_MS, "{ahead}");
         }
         // Right again, or set back.
         assert_eq!(sweep(day).await, day - 30 * DAY_MS);
         assert_eq!(sweep(began).await, began - 30 * DAY_MS);
-        assert_eq!(sweep(began + 20 * DAY_MS).await, 0, "ahead of the new reference");
+        let ahead = sweep(began + 20 * DAY_MS).await;
+        assert_eq!(ahead, began - 30 * DAY_MS, "ahead of the new reference");
+    }
+
+    /// The first prune request of a server that starts at `now_ms`, and one of a day later.
+    async fn before_ms(newest_ms: Option<u64>, now_ms: u64) -> [u64; 2] {
+        let clock = Arc::new(WallClock(AtomicU64::new(now_ms)));
+        let archive = Arc::new(Requests {
+            newest_ms,
+            ..Requests::default()
+        });
+        let keep = RetentionPolicy {
+            runs_ms: 30 * DAY_MS,
+            ..RetentionPolicy::default()
+        };
+        let janitor = Janitor::new(archive.clone(), clock.clone(), keep);
+        let mut requests = [0; 2];
+        for (day, request) in (0..).zip(&mut requests) {
+            clock
+                .0
+                .store(now_ms.saturating_add(day * DAY_MS), Ordering::Relaxed);
+            janitor.sweep().await.unwrap();
+            *request = archive.pruned.lock().unwrap().pop().expect("a request").before_ms;
+            tokio::time::advance(Duration::from_millis(DAY_MS)).await;
+        }
+        requests
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clock_that_is_wrong_at_the_start_makes_no_run_old() {
+        let newest = 20_000 * DAY_MS;
+        let by_newest = [newest - 30 * DAY_MS, newest - 29 * DAY_MS];
+        for ahead in [8 * DAY_MS, 365 * DAY_MS, 10_000 * DAY_MS] {
+            assert_eq!(
+                before_ms(Some(newest), newest + ahead).await,
+                by_newest,
+                "{ahead}"
+            );
+        }
+        // A server that was stopped for some days, one whose clock is behind, and one without runs.
+        let now = newest + 5 * DAY_MS;
+        let by_clock = [now - 30 * DAY_MS, now - 29 * DAY_MS];
+        assert_eq!(before_ms(Some(newest), now).await, by_clock);
+        assert_eq!(before_ms(None, now).await, by_clock);
+        assert_eq!(
+            before_ms(Some(newest), 40 * DAY_MS).await,
+            [10 * DAY_MS, 11 * DAY_MS]
+        );
+        assert_eq!(before_ms(Some(newest), 0).await, [0, 0]);
     }
 }

@@ -11,6 +11,7 @@ use module::{Code, Module};
 
 use crate::config::EngineConfig;
 use crate::fleet::Fleet;
+use crate::port::Upstream;
 
 /// Bytes of text per estimated token.
 const BYTES_PER_TOKEN: usize = 3;
@@ -43,39 +44,35 @@ pub struct TokenCount {
     pub estimated: bool,
 }
 
-/// Token count of a request for the back-end that would answer it: the vendor's count, the tokenizer's
-/// count of the texts, or an estimate.
-pub(crate) async fn count_request(config: &EngineConfig, now_ms: u64, request: Arc<Request>) -> TokenCount {
+/// The back-end that would answer the request, with its name.
+pub(crate) async fn counting_backend(
+    config: &EngineConfig,
+    now_ms: u64,
+    request: &Arc<Request>,
+) -> Option<(String, Arc<dyn Upstream>)> {
     let fleet = &config.fleet;
-    let plan = fleet.explain(&request, 0, 0, now_ms);
-    let first = plan.ok().and_then(|plan| plan.selected.into_iter().next());
-    let member = first.and_then(|first| {
-        let mut candidates = fleet.candidates().iter();
-        candidates.position(|candidate| candidate.name == first.name && candidate.key == first.key)
-    });
+    let plan = fleet.explain(request, 0, 0, now_ms);
+    let first = plan.ok()?.selected.into_iter().next()?;
+    let mut candidates = fleet.candidates().iter();
+    let member =
+        candidates.position(|candidate| candidate.name == first.name && candidate.key == first.key)?;
     // A chat with a URL that may not be fetched is sent to no back-end, not even to be counted.
-    let sendable = config.media.check_urls(&request).await.is_ok();
-    let member = member.filter(|_| sendable);
-    if let Some(upstream) = member.and_then(|member| fleet.upstream(member)) {
-        if let Some(tokens) = upstream.count_request(request.clone()).await {
-            return TokenCount {
-                tokens,
-                estimated: false,
-            };
-        }
-        let counted = texts(&request).map(|text| upstream.count_tokens(text));
-        if let Some(tokens) = counted.sum::<Option<usize>>() {
-            return TokenCount {
-                tokens: tokens as u64,
-                estimated: false,
-            };
-        }
+    config.media.check_urls(request).await.ok()?;
+    Some((first.name, fleet.upstream(member)?.clone()))
+}
+
+/// The vendor's count, or the tokenizer's count of the texts.
+pub(crate) async fn exact_count(upstream: &dyn Upstream, request: &Arc<Request>) -> Option<u64> {
+    if let Some(tokens) = upstream.count_request(request.clone()).await {
+        return Some(tokens);
     }
-    let bytes: usize = texts(&request).map(str::len).sum();
-    TokenCount {
-        tokens: bytes.div_ceil(BYTES_PER_TOKEN) as u64,
-        estimated: true,
-    }
+    let counted = texts(request).map(|text| upstream.count_tokens(text));
+    counted.sum::<Option<usize>>().map(|tokens| tokens as u64)
+}
+
+pub(crate) fn estimated_count(request: &Request) -> u64 {
+    let bytes: usize = texts(request).map(str::len).sum();
+    bytes.div_ceil(BYTES_PER_TOKEN) as u64
 }
 
 fn texts(request: &Request) -> impl Iterator<Item = &str> {

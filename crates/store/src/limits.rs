@@ -32,5 +32,5 @@ pub const ACCOUNTS_OPEN_MAX: usize = 100_000;
 pub const ACCOUNTS_APPLY_INTERVAL: Duration = Duration::from_millis(100);
 /// The same after a failure.
 pub const ACCOUNTS_RETRY: Duration = Duration::from_millis(500);
-/// Maximum size of an accounting log that a killed process has left.
+/// Maximum size of an accounting log that a killed process has left; the rest of a larger one is quarantined.
 pub const ACCOUNTS_FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use engine::port::{Archive, Journal, JournalError};
 use tenancy::KeyStore;
 
+use crate::Durability;
+use crate::folder::create_private_dir;
 use crate::sqlite::{Options, SqliteJournal};
 
 /// The database of a server: `sqlite:FILE`.
@@ -37,6 +39,7 @@ pub struct StoreSettings {
     pub url: StoreUrl,
     /// Maximum size of the database; writes that exceed it are refused.
     pub bytes_max: Option<u64>,
+    pub durability: Durability,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +77,7 @@ pub async fn open(settings: &StoreSettings) -> Result<Stores, StoreError> {
     open_private_file(path)?;
     let options = Options {
         bytes_max: settings.bytes_max,
+        durability: settings.durability,
     };
     let journal = SqliteJournal::open_with(path, options).await;
     let journal = journal.map_err(|source| StoreError::OpenJournal {
@@ -126,15 +130,6 @@ impl fmt::Debug for StoreLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("StoreLock")
     }
-}
-
-/// Creates a folder that only its owner can access; an existing folder keeps its permissions.
-fn create_private_dir(folder: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 /// Opens a file, and creates it so that only its owner can access it; SQLite gives its companion files the

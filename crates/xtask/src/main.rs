@@ -1,6 +1,7 @@
 //! `cargo x`: the commands that build, check and measure this repository; CI runs the same ones. Each prints
 //! what it runs, and installs missing tools after announcing it.
 
+mod audit;
 mod bench;
 mod check;
 mod demo;
@@ -38,6 +39,8 @@ enum Command {
     Check,
     /// All checks that gate a change: `check` and all tests.
     Test(test::Test),
+    /// Check dependencies against the database of known vulnerabilities; requires the network.
+    Audit,
     /// Regenerate files that are generated from code: reference pages.
     Gen,
     /// Measure speed as ratios to baselines in the same run.
@@ -52,6 +55,7 @@ fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Check => check::run(),
         Command::Test(test) => test.run(),
+        Command::Audit => audit::audit(),
         Command::Gen => generate::run(),
         Command::Bench(bench) => bench.run(),
         Command::Demo => demo::show(),

@@ -55,7 +55,8 @@ impl Test {
             tests
                 .env("PROPTEST_CASES", "100000")
                 .env("BOLERO_RANDOM_ITERATIONS", "1000000")
-                .env("CHAOS_ROUNDS", "200");
+                .env("CHAOS_ROUNDS", "200")
+                .env("CRASH_POINTS", "1000000");
         }
         shell::run(&mut tests)?;
         benches_are_listed()?;

@@ -127,3 +127,26 @@ fn missing_parts_are_named_with_a_fix() {
     let found = rows(&workspace.run(&["--json", "doctor"]));
     assert_eq!(state(&found, "configuration"), json!("bad"));
 }
+
+#[test]
+fn quarantined_accounting_records_are_shown() {
+    let workspace = Workspace::new();
+    let folder = workspace.path().join("home/.local/state/cogn");
+    let shown = || {
+        let rows = rows(&workspace.run(&["--json", "doctor"]));
+        let found = rows.into_iter().find(|row| row["name"] == "accounting records");
+        found.expect("it is checked")
+    };
+    // Nothing has been stored yet.
+    assert_eq!(shown()["state"], json!("ok"));
+    std::fs::create_dir_all(&folder).expect("it can be created");
+    let file = folder.join("journal.db-quarantine-0123456789abcdef");
+    std::fs::write(&file, "{}\nx\n").expect("it can be written");
+    let found = shown();
+    assert_eq!(found["state"], json!("warn"));
+    let message = found["message"].as_str().expect("it is text");
+    assert!(
+        message.starts_with("2 unreadable in ") && message.contains("changed since"),
+        "{message}"
+    );
+}

@@ -40,8 +40,8 @@ pub(crate) fn node(name: &str, folder: &str) -> PathBuf {
             fs::copy(file, folder.join(file.file_name().unwrap())).unwrap();
         }
         let mut npm = Command::new("npm");
-        // `ci` would refuse a lock file made on another platform: it lacks the packages of this one.
-        npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"]);
+        // The lock file names the packages of all platforms; `install` would add missing ones without a hash.
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
         succeed(npm.current_dir(folder));
     })
 }

@@ -388,6 +388,23 @@ async fn tokens_are_counted_by_the_backend_or_estimated() {
     let estimated = body_of(count(&body).send().await.unwrap()).await;
     assert_eq!(estimated["cogn"], json!({"estimated": true}));
     assert!(estimated["input_tokens"].as_u64().unwrap() > 0, "{estimated}");
+    // Each count is a call in the accounts, by client, without tokens.
+    let usage = body_of(server.get("/v1/usage?by=model").send().await.unwrap()).await;
+    let lines = usage["data"]["lines"].as_array().unwrap();
+    for model in ["m", "n"] {
+        let line = lines.iter().find(|line| line["model"] == model);
+        let line = line.unwrap_or_else(|| panic!("{model} is not in {usage}"));
+        assert_eq!(
+            (&line["runs"], &line["attempts"]),
+            (&json!(1), &json!(1)),
+            "{usage}"
+        );
+        assert_eq!(
+            (&line["input_tokens"], &line["unknown"]),
+            (&json!(0), &json!(0)),
+            "{usage}"
+        );
+    }
     body["model"] = json!("no-such-model");
     let unknown = count(&body).send().await.unwrap();
     assert_eq!(unknown.status(), 404);

@@ -29,6 +29,9 @@ pub trait Archive: Send + Sync + fmt::Debug {
         filter: &UsageFilter,
     ) -> Result<Vec<UsageRow>, JournalError>;
 
+    /// When the newest run was created, from its id.
+    async fn newest_run_ms(&self) -> Result<Option<u64>, JournalError>;
+
     /// Prunes at most `retention.batch` finished runs that are too old or above the maximum size. Unfinished
     /// runs, runs that wait for a review and runs that hold an idempotency key are never pruned.
     async fn prune(&self, retention: &PruneRequest) -> Result<PruneResult, JournalError>;

@@ -11,6 +11,7 @@ mod resumable;
 mod start;
 #[cfg(test)]
 mod tests;
+mod token_count;
 mod tool_emulation;
 mod unary;
 

@@ -29,7 +29,7 @@ use crate::runs::Runs;
 /// A handle: clones share the calls in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Relay {
-    runs: Runs,
+    pub(super) runs: Runs,
     /// One token for each call, which runs in the task of its caller.
     calls: TaskTracker,
 }
@@ -317,7 +317,7 @@ fn failure(hands: &RelayDriver) -> Box<RelayFailure> {
     })
 }
 
-fn refuse(run: RunId, error: Error) -> Box<RelayFailure> {
+pub(super) fn refuse(run: RunId, error: Error) -> Box<RelayFailure> {
     Box::new(RelayFailure {
         run,
         attempts: 0,
@@ -326,7 +326,7 @@ fn refuse(run: RunId, error: Error) -> Box<RelayFailure> {
 }
 
 /// A call that cannot be journaled is not started.
-fn journal_unavailable(error: &JournalError) -> Error {
+pub(super) fn journal_unavailable(error: &JournalError) -> Error {
     let kind = match error {
         JournalError::Full => ErrorKind::RateLimited,
         _ => ErrorKind::Internal,

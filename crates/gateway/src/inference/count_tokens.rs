@@ -43,9 +43,13 @@ pub(super) async fn count(
     let (_, chat) = vendor_request.into_parts()?;
     let mut request = Request::chat("", chat);
     request.routing.backend = backend;
-    // Counting may call a back-end, so it occupies a slot of its caller like any other call.
-    let _admission = admit(gateway, &client, &request.payload).await?;
-    let counted = gateway.engine().count_tokens(Arc::new(request)).await;
+    // Counting may call a back-end, so it occupies a slot of its caller like any other call, and is accounted.
+    let admission = admit(gateway, &client, &request.payload).await?;
+    let counted = gateway
+        .engine()
+        .count_tokens(&client.caller.tenant, Arc::new(request), admission)
+        .await
+        .map_err(|failure| VendorError::from_relay(*failure))?;
     let mut body = json!({"input_tokens": counted.tokens});
     if counted.estimated {
         body["cogn"] = json!({"estimated": true});

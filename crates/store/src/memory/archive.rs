@@ -94,6 +94,10 @@ impl Archive for MemoryJournal {
         Ok(lines.collect())
     }
 
+    async fn newest_run_ms(&self) -> Result<Option<u64>, JournalError> {
+        Ok(self.shelf().runs.keys().map(|(_, id)| id.at_ms()).max())
+    }
+
     async fn prune(&self, retention: &PruneRequest) -> Result<PruneResult, JournalError> {
         let mut shelf = self.shelf();
         let held: usize = shelf.runs.values().map(bytes).sum();

@@ -10,7 +10,7 @@ use ir::RunId;
 use rusqlite::{Connection, Row, params};
 
 use super::journal::SqliteJournal;
-use super::row::{count, execute, failed, get, run_row, select, select_one, to_i64, to_u64};
+use super::row::{corrupt, count, execute, failed, get, run_row, select, select_one, to_i64, to_u64};
 use crate::limits;
 
 /// Sorts after every id.
@@ -68,7 +68,7 @@ impl Archive for SqliteJournal {
             ];
             execute(connection, include_str!("query/review_run.sql"), values)
         };
-        if self.writer.run(review).await? > 0 {
+        if self.writer.run_synced(review).await? > 0 {
             return Ok(());
         }
         match self.row(tenant, run).await? {
@@ -113,6 +113,16 @@ impl Archive for SqliteJournal {
             )
         };
         self.readers.read(query).await
+    }
+
+    async fn newest_run_ms(&self) -> Result<Option<u64>, JournalError> {
+        let query = |connection: &Connection| {
+            let newest = include_str!("query/newest_run.sql");
+            select_one(connection, newest, [], |row| get::<Option<String>>(row, "id"))
+        };
+        let newest = self.readers.read(query).await?.flatten();
+        let newest = newest.map(|id| id.parse::<RunId>().map_err(|_| corrupt("id", &id)));
+        Ok(newest.transpose()?.map(RunId::at_ms))
     }
 
     async fn prune(&self, retention: &PruneRequest) -> Result<PruneResult, JournalError> {

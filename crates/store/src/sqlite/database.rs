@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::row::{closed, failed};
 use super::schema;
-use crate::limits;
+use crate::{Durability, limits};
 
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// SQLite's default, used for new files.
@@ -22,6 +22,7 @@ const PAGE_BYTES: u64 = 4096;
 pub struct Options {
     /// Maximum size of the file; writes that exceed it are refused.
     pub bytes_max: Option<u64>,
+    pub durability: Durability,
 }
 
 impl Options {

@@ -45,7 +45,7 @@ impl SqliteJournal {
         let writer = writer.map_err(JournalError::from_backend)??;
         Ok(Self {
             readers: Readers::new(path),
-            accounting: Accounting::start(path, writer.clone())?,
+            accounting: Accounting::start(path, writer.clone(), options.durability)?,
             writer,
             path: path.to_owned(),
         })

@@ -1,4 +1,5 @@
-//! API keys in SQLite, in the file with the runs: access to one implies access to the other.
+//! API keys in SQLite, in the file with the runs: access to one implies access to the other. A key and its
+//! revocation are synced to disk before they are acknowledged.
 
 use async_trait::async_trait;
 use engine::port::JournalError;
@@ -37,7 +38,7 @@ impl KeyStore for SqliteKeys {
             ];
             execute(connection, include_str!("query/create_key.sql"), values)
         };
-        match self.writer.run(create).await.map_err(KeyError::storage)? {
+        match self.writer.run_synced(create).await.map_err(KeyError::storage)? {
             0 => Err(KeyError::Exists(id)),
             _ => Ok(()),
         }
@@ -66,7 +67,7 @@ impl KeyStore for SqliteKeys {
             let values = params![revoked.as_str(), to_i64(at_ms)?];
             execute(connection, include_str!("query/revoke_key.sql"), values)
         };
-        self.writer.run(revoke).await.map_err(KeyError::storage)?;
+        self.writer.run_synced(revoke).await.map_err(KeyError::storage)?;
         self.find(id).await?.ok_or_else(|| KeyError::Unknown(id.clone()))
     }
 }

@@ -1,6 +1,6 @@
 //! SQLite: the default, a file next to the server. Statements are plain SQL in files of their own.
 //! Write-ahead logging with `synchronous = NORMAL` survives a killed process; a power failure may lose the
-//! last writes unless the operator configures `FULL`.
+//! last writes unless the operator configures `FULL`. Keys and reviews are always committed with `FULL`.
 
 mod accounting;
 mod archive;
@@ -14,6 +14,7 @@ mod schema;
 mod wal_checkpoint;
 mod writer;
 
+pub use accounting::{QuarantinedLog, quarantined};
 pub use database::Options;
 pub use journal::SqliteJournal;
 pub use keys::SqliteKeys;

@@ -29,7 +29,7 @@ use super::database::{Options, connect};
 use super::inserts::{InsertEvents, InsertUsage, Owner, owner};
 use super::row::{closed, corrupt, failed, in_transaction, kind_columns, select_one, text, to_i64};
 use super::wal_checkpoint::{WalCheckpointer, count_pages};
-use crate::limits;
+use crate::{Durability, limits};
 
 /// Capacity of the statement cache: all statements.
 const STATEMENTS: usize = 16;
@@ -37,6 +37,7 @@ const STATEMENTS: usize = 16;
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     queue: mpsc::Sender<Job>,
+    durability: Durability,
 }
 
 #[derive(Debug)]
@@ -71,7 +72,7 @@ enum Job {
         write: WriteOp,
         done: Done,
     },
-    /// A rare write: a key, a review, pruning.
+    /// A rare write: a key, a review, pruning, records of relayed calls.
     Run(Work),
     Close(oneshot::Sender<()>),
 }
@@ -95,7 +96,10 @@ impl Writer {
             .name(String::from("journal"))
             .spawn(move || thread.work(jobs))
             .map_err(JournalError::from_backend)?;
-        Ok(Self { queue })
+        Ok(Self {
+            queue,
+            durability: options.durability,
+        })
     }
 
     /// Queues a write. It is refused if the queue is full.
@@ -117,6 +121,25 @@ impl Writer {
         let job = Job::run(move |connection| {
             // The receiver may be gone.
             done.send(in_transaction(connection, statements)).ok();
+        });
+        self.queue.send(job).await.map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+
+    /// The same, and the transaction is synced to disk before this returns, whatever the setting.
+    pub(super) async fn run_synced<T: Send + 'static>(
+        &self,
+        statements: impl FnOnce(&Connection) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        let (done, answer) = oneshot::channel();
+        let usual = self.durability;
+        let job = Job::run(move |connection| {
+            let result = set_durability(connection, Durability::Power)
+                .map_err(failed)
+                .and_then(|()| in_transaction(connection, statements));
+            // If it fails, later transactions are synced, too.
+            set_durability(connection, usual).ok();
+            done.send(result).ok();
         });
         self.queue.send(job).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
@@ -146,7 +169,7 @@ impl Writer {
 fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
     let mut connection = connect(path, limits::WRITER_CACHE_KIB)?;
     connection.set_transaction_behavior(TransactionBehavior::Immediate);
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    set_durability(&connection, options.durability)?;
     count_pages(&connection)?;
     // An event is added only after its run was found or created in the same transaction, and a discarded run
     // has no events.
@@ -164,6 +187,15 @@ fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
     }
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
+}
+
+/// With `NORMAL`, commits are synced by the next checkpoint; with `FULL`, each commit is synced.
+fn set_durability(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
+    let level = match durability {
+        Durability::Process => "NORMAL",
+        Durability::Power => "FULL",
+    };
+    connection.pragma_update(None, "synchronous", level)
 }
 
 type QueuedWrite = (WriteOp, Done);

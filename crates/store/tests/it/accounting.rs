@@ -7,7 +7,7 @@ use engine::port::{
     Account, Archive, AttemptUsage, Journal, JournalError, NewRun, RunEnd, RunKind, RunState, UsageFilter,
 };
 use ir::RunId;
-use store::sqlite::SqliteJournal;
+use store::sqlite::{SqliteJournal, quarantined};
 use testkit::conformance::journal::{new, run};
 
 /// The end of a call with usage.
@@ -141,4 +141,39 @@ async fn many_calls_do_not_delay_runs() {
     assert_eq!(usage.len(), 1);
     // Runs that waited for all records would be one or two.
     assert!(runs > many + 5, "{runs}");
+}
+
+#[tokio::test]
+async fn unreadable_records_are_quarantined_and_the_others_applied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    std::thread::scope(|scope| scope.spawn(|| die(&path)).join().unwrap());
+    let left = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let left = left
+        .into_iter()
+        .find(|path| path.to_str().unwrap().contains("-accounts-"))
+        .unwrap();
+    let mut text = std::fs::read(&left).unwrap();
+    text.extend_from_slice(b"\0\0\0\0{\"record\":\"end\",\"ten");
+    std::fs::write(&left, &text).unwrap();
+    assert_eq!(quarantined(&path).unwrap(), []);
+
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    let unfinished = journal.unfinished().await.unwrap();
+    assert_eq!(
+        unfinished.iter().map(|(_, row)| row.id).collect::<Vec<_>>(),
+        [run(2)]
+    );
+    journal.close().await;
+    assert_eq!(logs(folder.path()), 0, "it is not applied again");
+    let found = quarantined(&path).unwrap();
+    assert_eq!(
+        (found.len(), found[0].unreadable, found[0].is_unchanged),
+        (1, 2, true)
+    );
+    assert_eq!(std::fs::read(&found[0].path).unwrap(), text, "nothing is removed");
+    std::fs::write(&found[0].path, "edited").unwrap();
+    assert!(!quarantined(&path).unwrap()[0].is_unchanged);
 }

@@ -61,9 +61,15 @@ async fn full_file_refuses_writes_until_pruned() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let bytes_max = Some(1_000_000);
-    let journal = SqliteJournal::open_with(&path, Options { bytes_max })
-        .await
-        .unwrap();
+    let journal = SqliteJournal::open_with(
+        &path,
+        Options {
+            bytes_max,
+            ..Options::default()
+        },
+    )
+    .await
+    .unwrap();
     let tenant = Tenant::local();
     let mut written = Vec::new();
     let refused = loop {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use engine::Tenant;
 use engine::port::{Archive, EncodedEvent, EventKind, Journal, JournalError, PruneRequest, RunState};
+use store::Durability;
 use store::sqlite::{Options, SqliteJournal};
 use testkit::conformance::journal::{new, run};
 use tokio::time::sleep;
@@ -23,6 +24,7 @@ const ALL_THAT_ENDED: PruneRequest = PruneRequest {
 
 const FULL: Options = Options {
     bytes_max: Some(200_000),
+    durability: Durability::Process,
 };
 
 fn large(bytes: usize) -> EncodedEvent {

@@ -4,6 +4,9 @@
 mod accounting;
 #[cfg(test)]
 mod archive;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod crash;
 #[cfg(test)]
 mod damaged;
 #[cfg(test)]

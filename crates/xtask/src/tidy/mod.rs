@@ -3,6 +3,7 @@
 
 mod architecture;
 mod codes;
+mod durability;
 mod files;
 mod layers;
 mod licences;
@@ -10,5 +11,7 @@ mod linear_time;
 mod links;
 mod messages;
 mod snapshots;
+mod sources;
+mod test_tools;
 mod type_names;
 mod words;

@@ -4,6 +4,7 @@
 mod backend;
 mod filesystem;
 mod finding;
+mod journal;
 
 use std::path::PathBuf;
 
@@ -49,6 +50,7 @@ impl Doctor {
         findings.push(embedded(&findings));
         findings.push(filesystem::modules(search));
         findings.extend(filesystem::folders());
+        findings.extend(journal::quarantine());
         for finding in &findings {
             if !output.json {
                 output.line(text(finding))?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use engine::retention::RetentionPolicy;
 use gateway::Capacity;
 use serde::Deserialize;
+use store::Durability;
 use tenancy::limit::Rate;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
@@ -74,6 +75,7 @@ pub(crate) struct Journal {
     pub(crate) keep_usage_days: u64,
     /// Size limit of the file.
     pub(crate) bytes_max: Option<u64>,
+    pub(crate) durability: Durability,
 }
 
 impl Journal {

@@ -226,8 +226,21 @@ impl Log {
             None => (self.create)()?,
         };
         let written = active.append(text);
+        let is_damaged = active.is_damaged();
         self.active = Some(active);
+        if is_damaged {
+            self.replace_damaged();
+        }
         written
+    }
+
+    /// The next record gets a new segment.
+    fn replace_damaged(&mut self) {
+        self.seal();
+        // It has no records.
+        if let Some(active) = self.active.take() {
+            active.remove();
+        }
     }
 
     /// Applies the next chunk if it is time.

@@ -4,7 +4,9 @@
 //! reads the tables first waits until the records of ended calls are in them.
 
 mod apply;
+mod decoded_log;
 mod log;
+mod quarantine;
 mod record;
 mod segment;
 #[cfg(test)]
@@ -21,11 +23,12 @@ use engine::port::{Account, Commit, JournalError, NewRun};
 use tokio::sync::{Semaphore, oneshot};
 
 use self::log::{Log, LogRequest};
+pub use self::quarantine::{QuarantinedLog, quarantined};
 use self::record::Record;
 use self::segment::LogSegment;
 use super::row::closed;
 use super::writer::Writer;
-use crate::limits;
+use crate::{Durability, limits};
 
 #[derive(Debug)]
 pub(super) struct Accounting {
@@ -37,9 +40,13 @@ pub(super) struct Accounting {
 }
 
 impl Accounting {
-    pub(super) fn start(database: &Path, writer: Writer) -> Result<Self, JournalError> {
+    pub(super) fn start(
+        database: &Path,
+        writer: Writer,
+        durability: Durability,
+    ) -> Result<Self, JournalError> {
         let database = database.to_owned();
-        Self::start_with(writer, move || LogSegment::create(&database))
+        Self::start_with(writer, move || LogSegment::create(&database, durability))
     }
 
     fn start_with(

@@ -55,13 +55,6 @@ impl Record {
         }
         written
     }
-
-    /// The records of a log. A line that was cut off is ignored: its write never returned.
-    pub(super) fn decode_all(text: &[u8]) -> Vec<Self> {
-        text.split(|byte| *byte == b'\n')
-            .filter_map(|line| serde_json::from_slice(line).ok())
-            .collect()
-    }
 }
 
 #[cfg(test)]
@@ -71,6 +64,7 @@ mod tests {
     use ir::RunId;
 
     use super::Record;
+    use crate::sqlite::accounting::decoded_log::DecodedLog;
 
     fn records() -> [Record; 2] {
         let (tenant, run) = (Tenant::new("t\n"), RunId::from_parts(7, 8));
@@ -92,23 +86,33 @@ mod tests {
         for record in records() {
             record.encode(&mut text).unwrap();
         }
-        assert_eq!(Record::decode_all(&text), records());
+        let log = DecodedLog::of(&text);
+        assert_eq!((log.records, log.unreadable), (records().to_vec(), 0));
     }
 
     #[test]
-    fn truncated_line_is_ignored() {
+    fn unreadable_lines_are_counted() {
         let mut text = Vec::new();
         let [start, end] = records();
         start.encode(&mut text).unwrap();
         let whole = text.len();
         end.encode(&mut text).unwrap();
-        for cut in whole..text.len() - 1 {
-            assert_eq!(
-                Record::decode_all(&text[..cut]),
-                std::slice::from_ref(&start),
-                "{cut}"
-            );
+        for cut in whole + 1..text.len() - 1 {
+            let log = DecodedLog::of(&text[..cut]);
+            assert_eq!((log.records, log.unreadable), (vec![start.clone()], 1), "{cut}");
         }
-        assert_eq!(Record::decode_all(b"{}\n[]\nx\n\xff"), []);
+        for (lines, unreadable) in [
+            (b"{}\n[]\nx\n\xff".as_slice(), 4),
+            (b"\0\0\0\n", 1),
+            (b"\n\n", 0),
+            (b"", 0),
+        ] {
+            let log = DecodedLog::of(lines);
+            assert_eq!((log.records, log.unreadable), (Vec::new(), unreadable));
+        }
+        // Zeros in place of the first record.
+        text[..whole].fill(0);
+        let log = DecodedLog::of(&text);
+        assert_eq!((log.records, log.unreadable), (vec![end], 1));
     }
 }

@@ -10,6 +10,7 @@ use engine::port::{
     Account, Archive, AttemptUsage, DAY_MS, EventKind, Journal, JournalError, NewRun, ReviewDecision,
     ReviewOutcome, RunEnd, RunFilter, RunKind, RunStatus, UsageFilter, UsageRow,
 };
+use ir::RunId;
 
 use super::journal::{chunks, last, new, run};
 
@@ -22,6 +23,7 @@ where
     F: Future<Output = Stores>,
 {
     runs_are_listed_newest_first_page_by_page(empty().await).await;
+    the_newest_run_of_all_tenants_is_found(empty().await).await;
     runs_are_found_by_their_state(empty().await).await;
     the_first_review_decision_is_final(empty().await).await;
     every_run_is_accounted_for_exactly_once(empty().await).await;
@@ -55,6 +57,15 @@ async fn runs_are_listed_newest_first_page_by_page((journal, archive): Stores) {
         seen.extend(page.iter().map(|row| row.id));
     }
     assert_eq!(seen, [5, 4, 3, 2, 1].map(run));
+}
+
+async fn the_newest_run_of_all_tenants_is_found((journal, archive): Stores) {
+    assert_eq!(archive.newest_run_ms().await.unwrap(), None);
+    for (tenant, at_ms) in [("b", 7), ("a", 9), ("c", 8)] {
+        let new = new(RunId::from_parts(at_ms, 1));
+        journal.create(&Tenant::new(tenant), &new).await.unwrap();
+    }
+    assert_eq!(archive.newest_run_ms().await.unwrap(), Some(9));
 }
 
 async fn runs_are_found_by_their_state((journal, archive): Stores) {
