@@ -1,7 +1,7 @@
-//! Losses that most dialects share: usage counts without a field in the dialect, and call arguments that are
-//! not an object where the dialect requires one.
+//! Losses that most dialects share: usage counts and fields of reasoning without a field in the dialect, and
+//! call arguments that are not an object where the dialect requires one.
 
-use ir::{Action, Dialect, Ledger, ToolCall, Usage};
+use ir::{Action, Dialect, Ledger, Reasoning, ToolCall, Usage};
 use serde_json::{Value, json};
 
 /// Records the present counts that the dialect does not support. Usage that came from the same dialect is
@@ -20,6 +20,24 @@ pub(crate) fn record_usage_losses(
             format!("/result/payload/usage/{key}"),
             format!("not supported by {own}"),
         );
+    }
+}
+
+/// Records the present fields of reasoning, of those named in `keys`, which the dialect does not support.
+pub(crate) fn record_reasoning_losses(
+    own: Dialect,
+    reasoning: &Reasoning,
+    keys: &[&str],
+    pointer: &str,
+    ledger: &mut Ledger,
+) {
+    let fields = [
+        ("id", reasoning.id.is_some()),
+        ("signature", reasoning.signature.is_some()),
+        ("data", reasoning.data.is_some()),
+    ];
+    for (key, _) in fields.iter().filter(|(key, there)| *there && keys.contains(key)) {
+        ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {own}"));
     }
 }
 

@@ -10,7 +10,7 @@ use ir::{
 };
 use serde_json::{Value, json};
 
-use crate::losses::arguments_as_object;
+use crate::losses::{arguments_as_object, record_reasoning_losses};
 use crate::ollama::OWN;
 use crate::{call_id, media_losses};
 
@@ -179,7 +179,7 @@ impl MessageFields {
                     ledger.dropped(pointer, "reasoning is sent only to its original dialect");
                     return Ok(());
                 }
-                book_proof(reasoning, pointer, ledger);
+                record_reasoning_losses(OWN, reasoning, &["id", "signature", "data"], pointer, ledger);
                 if let Some(text) = &reasoning.text {
                     self.thinking.get_or_insert_default().push_str(text);
                 }
@@ -207,17 +207,6 @@ impl MessageFields {
         }
         if !self.calls.is_empty() {
             put("tool_calls", Value::Array(self.calls));
-        }
-    }
-}
-
-fn book_proof(reasoning: &ir::Reasoning, pointer: &str, ledger: &mut Ledger) {
-    for (key, there) in [
-        ("signature", reasoning.signature.is_some()),
-        ("data", reasoning.data.is_some()),
-    ] {
-        if there {
-            ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
         }
     }
 }

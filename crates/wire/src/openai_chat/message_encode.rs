@@ -6,6 +6,7 @@ use ir::{
 };
 use serde_json::{Value, json};
 
+use crate::losses::record_reasoning_losses;
 use crate::openai_chat::OWN;
 use crate::openai_chat::content::{cache_control, encode_media, restore};
 
@@ -142,14 +143,7 @@ fn reasoning(part: &Part, pointer: &str, map: &mut Map, content: &mut Vec<Value>
             }
         }
     }
-    for (key, there) in [
-        ("signature", reasoning.signature.is_some()),
-        ("data", reasoning.data.is_some()),
-    ] {
-        if there {
-            ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
-        }
-    }
+    record_reasoning_losses(OWN, reasoning, &["id", "signature", "data"], pointer, ledger);
 }
 
 /// One content part; `None` if the dialect does not support it, which is recorded as a loss.

@@ -8,6 +8,7 @@ mod layers;
 mod licences;
 mod links;
 mod messages;
+mod property_tests;
 mod snapshots;
 mod type_names;
 mod words;
