@@ -97,7 +97,7 @@ fn unsupported_features_are_errors() {
         (ErrorKind::Unsupported, "E4011")
     );
     let mut request = chat("hello");
-    let image = serde_json::json!({"kind": "url", "url": "https://example.com/a.png"});
+    let image = serde_json::json!({"kind": "http_url", "url": "https://example.com/a.png"});
     let part = serde_json::json!({"type": "image", "image": image});
     let part = serde_json::from_value::<Part>(part).expect("a part");
     request.messages[1].parts.push(part);
