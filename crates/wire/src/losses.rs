@@ -23,9 +23,15 @@ pub(crate) fn record_message_losses(own: Dialect, pointer: &str, message: &Messa
     record_losses(own, pointer, &lost, ledger);
 }
 
-/// The same for what proves the origin of reasoning.
-pub(crate) fn record_proof_losses(own: Dialect, pointer: &str, reasoning: &Reasoning, ledger: &mut Ledger) {
+/// The same for the id of reasoning and for what proves its origin.
+pub(crate) fn record_reasoning_losses(
+    own: Dialect,
+    pointer: &str,
+    reasoning: &Reasoning,
+    ledger: &mut Ledger,
+) {
     let lost = [
+        ("id", reasoning.id.is_some()),
         ("signature", reasoning.signature.is_some()),
         ("data", reasoning.data.is_some()),
     ];

@@ -12,8 +12,8 @@ const SLOW: &str = "mock-env-t100000-f60000000-i2000";
 const STEADY: &str = "mock-env-t100000-i2000";
 /// A module on a vendor's endpoint, where a stream cannot be resumed.
 const MODULE: &str = "module:counter";
-/// The guaranteed latency, and the limit for a single measurement on a busy machine.
-const GUARANTEED_US: u64 = 50_000;
+/// The limit of the median, and of every single measurement: on a busy machine one may wait for a core.
+const MEDIAN_MAX_US: u64 = 50_000;
 const SINGLE_MAX_US: u64 = 2_000_000;
 
 /// Every endpoint, by its name in `loadtest`.
@@ -81,7 +81,7 @@ impl Scene {
     async fn leave_for_a_while(&self, endpoint: &str, path: &str, model: &str) {
         let figures = self.leave(endpoint, path, model, &["--seconds", "0.3"]).await;
         let figure = |name: &str| figures["whole_us"][name].as_u64().unwrap();
-        assert!(figure("p50") <= GUARANTEED_US, "{endpoint} {model}: {figures}");
+        assert!(figure("p50") <= MEDIAN_MAX_US, "{endpoint} {model}: {figures}");
         assert!(figure("max") <= SINGLE_MAX_US, "{endpoint} {model}: {figures}");
     }
 }
@@ -131,6 +131,6 @@ async fn resumable_stream_continues_for_its_grace_period() {
     let (p50, max) = (&figures["whole_us"]["p50"], &figures["whole_us"]["max"]);
     let (p50, max) = (p50.as_u64().unwrap(), max.as_u64().unwrap());
     // Both sides may lose one clock tick.
-    assert!((395_000..=400_000 + GUARANTEED_US).contains(&p50), "{figures}");
+    assert!((395_000..=400_000 + MEDIAN_MAX_US).contains(&p50), "{figures}");
     assert!(max <= 400_000 + SINGLE_MAX_US, "{figures}");
 }

@@ -1,6 +1,9 @@
 //! Embeddings, images, transcriptions and speech through `cogn serve`, requested as OpenAI's clients do, with
 //! mock vendor servers as back-ends.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 use testkit::http::{MockServer, ReceivedRequest, ScriptedResponse};
 
@@ -350,10 +353,23 @@ async fn invalid_audio_is_not_sent() {
     assert!(upstream.received().is_empty());
 }
 
+/// A client that announces the length and waits always receives the response.
+fn assert_announced_body_is_refused(server: &Server, path: &str, length: usize) {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n");
+    let kind = "content-type: multipart/form-data; boundary=b\r\n";
+    write!(stream, "{head}{kind}content-length: {length}\r\n\r\n").unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 413", "{path}");
+}
+
 #[tokio::test]
 async fn body_over_limit_is_refused() {
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "");
+    assert_announced_body_is_refused(&server, "/v1/audio/transcriptions", 70 * 1024 * 1024);
+    assert_announced_body_is_refused(&server, "/v1/embeddings", 17 * 1024 * 1024);
     let endless = vec![0; 70 * 1024 * 1024];
     let request = server.post("/v1/audio/transcriptions");
     let sent = form(request, &[("file", &endless)], &[("model", "m")])

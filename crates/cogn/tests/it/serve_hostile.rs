@@ -127,6 +127,13 @@ async fn gigabyte_body_is_refused_without_buffering() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let before = memory(&server);
+    // A client that announces the length and waits always receives the response.
+    let mut stream = connect(&server);
+    let head = "POST /v1/modules/counter/execute HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1073741824";
+    write!(stream, "{head}\r\n\r\n").unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 413");
     for head in ["content-length: 1073741824", "transfer-encoding: chunked"] {
         let mut stream = connect(&server);
         let request =

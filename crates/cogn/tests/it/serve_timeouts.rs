@@ -92,10 +92,10 @@ async fn stall(server: &Server, readers: usize, done: usize) -> Vec<TcpStream> {
     stalled
 }
 
-/// Many stalled readers of a long answer use little memory, none blocks its run, and a reader that continues
-/// receives every event.
+/// A stalled reader holds at most the event that it is being sent, here the whole text once; it does not block
+/// its run, and a reader that continues receives every event.
 #[tokio::test]
-async fn stalled_readers_use_no_memory_and_lose_no_events() {
+async fn stalled_readers_hold_one_event_and_lose_none() {
     const READERS: usize = 5;
     let stage = Stage::new();
     // Longer than the socket buffers of a connection.

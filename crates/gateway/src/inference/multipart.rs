@@ -4,7 +4,7 @@
 
 use std::io;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use engine::media::storage_full;
@@ -43,6 +43,9 @@ impl MultipartForm {
             let body = ErrorBody::new(Code::E1001, message);
             ApiError::with_status(body, StatusCode::UNSUPPORTED_MEDIA_TYPE)
         })?;
+        if body.size_hint().lower() > limits::FORM_BYTES_MAX {
+            return Err(form_too_large(limits::FORM_BYTES_MAX));
+        }
         let limit = SizeLimit::new().whole_stream(limits::FORM_BYTES_MAX);
         let constraints = Constraints::new().size_limit(limit);
         let parts = Multipart::with_constraints(body.into_data_stream(), boundary, constraints);
@@ -167,11 +170,15 @@ async fn text(field: &mut Field<'_>, bytes_max: usize) -> Result<String, ApiErro
 fn multipart_error(error: &multer::Error) -> ApiError {
     match error {
         multer::Error::StreamSizeExceeded { limit } | multer::Error::FieldSizeExceeded { limit, .. } => {
-            let body = ErrorBody::new(Code::E1005, format!("the body exceeds {limit} bytes"));
-            ApiError::new(body.detail("allowed", *limit))
+            form_too_large(*limit)
         }
         _ => ApiError::new(ErrorBody::new(Code::E1000, "the form is incomplete or malformed")),
     }
+}
+
+fn form_too_large(allowed: u64) -> ApiError {
+    let body = ErrorBody::new(Code::E1005, format!("the body exceeds {allowed} bytes"));
+    ApiError::new(body.detail("allowed", allowed))
 }
 
 fn storage_error(error: &io::Error) -> ApiError {

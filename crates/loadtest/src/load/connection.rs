@@ -1,5 +1,7 @@
 //! One connection that sends requests in a loop.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -33,6 +35,7 @@ pub(crate) struct EncodedRequest {
     pub(crate) mode: Mode,
     /// What is disconnected, in the mode that measures disconnects.
     pub(crate) endpoint: Endpoint,
+    pub(crate) idempotent: bool,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) upstream: Option<String>,
 }
@@ -57,6 +60,9 @@ impl EncodedRequest {
         let mut request = request
             .header("host", self.host.as_str())
             .header("accept", accept);
+        if self.idempotent && session.is_none() {
+            request = request.header("idempotency-key", new_idempotency_key());
+        }
         for (name, value) in &self.headers {
             request = request.header(*name, value);
         }
@@ -65,6 +71,13 @@ impl EncodedRequest {
         }
         Ok(request.body(Full::new(body))?)
     }
+}
+
+/// Unique among all load generators on this machine.
+fn new_idempotency_key() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("load-{}-{count}", std::process::id())
 }
 
 pub(crate) struct Connection {

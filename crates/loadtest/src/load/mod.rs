@@ -61,6 +61,9 @@ pub(crate) struct Load {
     /// The bearer token.
     #[arg(long)]
     key: Option<String>,
+    /// Send each request with an idempotency key of its own, as the official clients do.
+    #[arg(long)]
+    idempotent: bool,
     /// Copied to the output line.
     #[arg(long, default_value = "")]
     label: String,
@@ -116,6 +119,7 @@ impl Load {
             key: self.key.clone(),
             mode: self.mode,
             endpoint: self.endpoint,
+            idempotent: self.idempotent,
             headers: match self.mode {
                 Mode::Disconnect => self.endpoint.headers(&self.model),
                 _ => Vec::new(),

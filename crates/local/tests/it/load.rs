@@ -121,10 +121,10 @@ fn unsupported_features_are_errors() {
         (ErrorKind::Unsupported, "E4011")
     );
     let mut request = chat("hello");
-    let media = serde_json::json!({"type": "image", "url": "https://example.com/a.png"});
-    if let Ok(part) = serde_json::from_value::<Part>(media) {
-        request.messages[1].parts.push(part);
-        let error = ask(&small(), request).error.expect("an error");
-        assert_eq!(error.kind, ErrorKind::Unsupported);
-    }
+    let image = serde_json::json!({"kind": "http_url", "url": "https://example.com/a.png"});
+    let part = serde_json::json!({"type": "image", "image": image});
+    let part = serde_json::from_value::<Part>(part).expect("a part");
+    request.messages[1].parts.push(part);
+    let error = ask(&small(), request).error.expect("an error");
+    assert_eq!(error.kind, ErrorKind::Unsupported);
 }

@@ -100,8 +100,18 @@ fn any_sample() -> impl Strategy<Value = &'static str> {
     proptest::sample::select(ALL)
 }
 
+/// Few cases unless the environment asks for many: one case decodes a picture.
+fn config() -> ProptestConfig {
+    let asked = ProptestConfig::default().cases;
+    ProptestConfig {
+        max_shrink_iters: 20,
+        cases: if asked > 256 { asked } else { 48 },
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { max_shrink_iters: 20, cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     /// Any change gives a result or an error, and prepared media has the declared type.
     #[test]

@@ -246,7 +246,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(crate::property::cases(200))]
 
     #[test]
     fn runner_accepts_any_json(value in any_json()) {

@@ -230,7 +230,7 @@ fn noise() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(crate::property::cases(300))]
 
     #[test]
     fn unknown_fields_survive_and_data_is_byte_identical(meta in free_fields(), data in free_fields()) {

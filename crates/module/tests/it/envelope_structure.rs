@@ -138,7 +138,7 @@ fn apply(value: &mut Value, path: &str, replacement: Option<Value>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(crate::property::cases(2_000))]
 
     #[test]
     fn agrees_with_the_schema(value in near_envelope()) {

@@ -85,7 +85,7 @@ fn damaged(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(crate::property::cases(60))]
 
     #[test]
     fn damaged_texts(manifest in damaged(MANIFEST), schema in damaged(SCHEMA), prompt in damaged(PROMPT)) {

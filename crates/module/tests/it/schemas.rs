@@ -311,7 +311,7 @@ fn mutate(value: &mut Value, place: usize, mutation: Mutation) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(crate::property::cases(2000))]
 
     #[test]
     fn schemas_agree_with_checks_on_mutations(

@@ -6,8 +6,6 @@ use module::stream::{Checkpoint, Chunk, Progress, Recovery, check_chunk};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::stream_json::at_least;
-
 fn schema() -> Value {
     let text = json!({"type": "string"});
     let count = json!({"type": "integer", "minimum": 0});
@@ -153,7 +151,7 @@ fn checks_agree_with_the_schema() {
         assert_eq!(check_chunk(&value), [], "{value}");
         assert!(validator.is_valid(&value), "{value}");
     }
-    proptest!(at_least(2_000), |(value in mutated())| {
+    proptest!(crate::property::cases(2_000), |(value in mutated())| {
         if !is_wider(&value) {
             let found = check_chunk(&value);
             prop_assert_eq!(found.is_empty(), validator.is_valid(&value), "{} {:?}", value, found);

@@ -5,11 +5,6 @@ use module::stream::json::{JsonError, JsonErrorKind, JsonEvent, JsonParser, Repl
 use proptest::prelude::*;
 use serde_json::{Map, Number, Value, json};
 
-/// The number of cases from the environment, but at least `cases`.
-pub(crate) fn at_least(cases: u32) -> ProptestConfig {
-    ProptestConfig::with_cases(ProptestConfig::default().cases.max(cases))
-}
-
 /// An owned event, with adjacent text joined.
 #[derive(Clone, Debug, PartialEq)]
 enum OwnedEvent {
@@ -170,13 +165,14 @@ pub(crate) fn string() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(at_least(400))]
+    #![proptest_config(crate::property::cases(400))]
 
     #[test]
     fn documents_parse_equally_at_any_split(
         text in document(),
         cuts in prop::collection::vec(0..64usize, 0..20),
     ) {
+        prop_assert!(serde_json::from_str::<Value>(&text).is_ok());
         agree(text.as_bytes(), &cuts)?;
     }
 

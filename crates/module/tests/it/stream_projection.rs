@@ -5,7 +5,7 @@ use module::stream::{Assembler, Chunk, Projector, ProjectorOptions};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::stream_json::{at_least, document, string};
+use crate::stream_json::{document, string};
 
 fn options(chunk_type: ChunkType, buffer_bytes: usize) -> ProjectorOptions {
     ProjectorOptions {
@@ -132,7 +132,7 @@ fn looks_like_envelope(data: &Map<String, Value>) -> bool {
 }
 
 proptest! {
-    #![proptest_config(at_least(600))]
+    #![proptest_config(crate::property::cases(600))]
 
     #[test]
     fn chunks_fold_to_the_data(

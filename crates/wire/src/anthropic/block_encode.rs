@@ -8,7 +8,7 @@ use ir::{
 use serde_json::{Value, json};
 
 use crate::anthropic::OWN;
-use crate::losses::arguments_as_object;
+use crate::losses::{arguments_as_object, record_losses};
 use crate::media_losses;
 use crate::openai_chat::cache_control;
 
@@ -84,9 +84,12 @@ fn encode_reasoning(
         ),
         None => {}
     }
-    if reasoning.data.is_some() {
-        ledger.dropped(format!("{pointer}/data"), format!("not supported by {OWN}"));
-    }
+    record_losses(
+        OWN,
+        pointer,
+        &[("id", reasoning.id.is_some()), ("data", reasoning.data.is_some())],
+        ledger,
+    );
     Some(map)
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::gemini::OWN;
 use crate::gemini::part_decode::outcome_of;
-use crate::losses::arguments_as_object;
+use crate::losses::{arguments_as_object, record_losses};
 use crate::{call_id, media_losses};
 
 /// Whether reasoning is sent back to the model in a request or returned to a reader.
@@ -77,6 +77,7 @@ fn encode_reasoning(
             "sealed reasoning is sent only to its original dialect",
         );
     }
+    record_losses(OWN, pointer, &[("id", reasoning.id.is_some())], ledger);
     let mut map = object(json!({"text": reasoning.text.as_ref()?, "thought": true}));
     match &reasoning.signature {
         Some(signature) if own => {

@@ -10,7 +10,7 @@ use ir::{
 };
 use serde_json::{Value, json};
 
-use crate::losses::{arguments_as_object, record_message_losses, record_proof_losses};
+use crate::losses::{arguments_as_object, record_message_losses, record_reasoning_losses};
 use crate::ollama::OWN;
 use crate::{call_id, media_losses};
 
@@ -166,7 +166,7 @@ impl MessageFields {
                     ledger.dropped(pointer, "reasoning is sent only to its original dialect");
                     return Ok(());
                 }
-                record_proof_losses(OWN, pointer, reasoning, ledger);
+                record_reasoning_losses(OWN, pointer, reasoning, ledger);
                 if let Some(text) = &reasoning.text {
                     self.thinking.get_or_insert_default().push_str(text);
                 }

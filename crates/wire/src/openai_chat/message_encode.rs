@@ -6,7 +6,7 @@ use ir::{
 };
 use serde_json::{Value, json};
 
-use crate::losses::{record_losses, record_proof_losses};
+use crate::losses::{record_losses, record_reasoning_losses};
 use crate::openai_chat::OWN;
 use crate::openai_chat::content::{cache_control, encode_media, restore};
 
@@ -141,7 +141,7 @@ fn reasoning(part: &Part, pointer: &str, map: &mut Map, content: &mut Vec<Value>
             }
         }
     }
-    record_proof_losses(OWN, pointer, reasoning, ledger);
+    record_reasoning_losses(OWN, pointer, reasoning, ledger);
 }
 
 /// One content part; `None` if the dialect does not support it, which is recorded as a loss.

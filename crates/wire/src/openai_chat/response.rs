@@ -8,7 +8,7 @@ use ir::{
 };
 use serde_json::{Value, json};
 
-use crate::losses::record_proof_losses;
+use crate::losses::record_reasoning_losses;
 use crate::openai_chat::content::{decode_part, encode_media, restore};
 use crate::openai_chat::message_decode::assistant;
 use crate::openai_chat::message_encode::{encode_call, is_call};
@@ -340,7 +340,7 @@ fn put_reasoning(part: &Part, pointer: &str, message: &mut Map, list: &mut Vec<V
         key if !text.is_empty() => append(message, key.unwrap_or("reasoning_content"), text),
         _ => {}
     }
-    record_proof_losses(OWN, pointer, reasoning, ledger);
+    record_reasoning_losses(OWN, pointer, reasoning, ledger);
     ledger.foreign(pointer, &part.ext, OWN);
 }
 

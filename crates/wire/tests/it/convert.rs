@@ -7,7 +7,7 @@ use wire::chat;
 use crate::fixtures::fixtures;
 
 /// Losses and renamed fields, as `action pointer: reason`.
-fn booked(ledger: &Ledger) -> Vec<String> {
+pub(crate) fn booked(ledger: &Ledger) -> Vec<String> {
     let line = |loss: Loss| {
         let action = serde_json::to_value(loss.action).unwrap();
         format!("{} {}: {}", action.as_str().unwrap(), loss.pointer, loss.reason)

@@ -7,18 +7,22 @@ use ir::Dialect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Fixtures of a dialect with file names that end in `suffix`, by name.
-pub(crate) fn fixtures(dialect: Dialect, suffix: &str) -> Vec<(String, Value)> {
+/// Files of a dialect's folder with names that contain `part`, sorted.
+pub(crate) fn fixture_paths(dialect: Dialect, part: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/fixtures")
         .join(dialect.as_str());
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let entries = fs::read_dir(folder).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.file_name().unwrap().to_string_lossy().contains(part));
     paths.sort();
+    paths
+}
+
+/// Fixtures of a dialect with file names that end in `suffix`, by name.
+pub(crate) fn fixtures(dialect: Dialect, suffix: &str) -> Vec<(String, Value)> {
     let mut found = Vec::new();
-    for path in paths {
+    for path in fixture_paths(dialect, suffix) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if let Some(stem) = name.strip_suffix(suffix) {
             let value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -94,8 +98,14 @@ fn collect(value: &Value, pointer: String, out: &mut Vec<String>) {
     out.push(pointer);
 }
 
-/// The number of cases of a property test: a bounded default, or the number from the environment.
-pub(crate) fn cases(usual: u32) -> u32 {
+/// The number of cases of a property test: a bounded default, or the number from the environment. Rejected
+/// inputs do not count as cases; a test that rejects nearly all of its inputs fails.
+pub(crate) fn cases(usual: u32) -> ProptestConfig {
     let asked = ProptestConfig::default().cases;
-    if asked > 256 { asked } else { usual }
+    let cases = if asked > 256 { asked } else { usual };
+    ProptestConfig {
+        cases,
+        max_global_rejects: 8 * cases,
+        ..ProptestConfig::default()
+    }
 }

@@ -91,7 +91,7 @@ fn check(
 macro_rules! fold_law {
     ($($name:ident: $dialect:expr,)*) => {
         proptest! {
-            #![proptest_config(ProptestConfig::with_cases(crate::fixtures::cases(128)))]
+            #![proptest_config(crate::fixtures::cases(128))]
             $(#[test]
             fn $name(response in answer($dialect), letters in 1_usize..5, size in 1_usize..64) {
                 check($dialect, &response, letters, size)?;

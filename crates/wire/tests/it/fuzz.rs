@@ -1,9 +1,14 @@
 //! Decoders do not panic on arbitrary bytes and documents.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use ir::{Component, Dialect, Ledger};
+use serde_json::Value;
 use wire::base64_extractor::{Base64Extractor, BytesSink};
 use wire::media::{ConversionContext, Locality};
 use wire::{Decoder, chat, document, error_body, media, messages};
+
+use crate::fixtures::{disturb, fixtures};
 
 #[test]
 fn stream_decoders_accept_arbitrary_bytes() {
@@ -23,34 +28,54 @@ fn stream_decoders_accept_arbitrary_bytes() {
 
 #[test]
 fn document_decoders_accept_arbitrary_json() {
+    let kinds = [".request.json", ".response.json"];
+    let sources = chat::DIALECTS
+        .iter()
+        .flat_map(|dialect| kinds.map(|kind| (*dialect, kind)));
+    let seeds: Vec<Value> = sources
+        .flat_map(|(dialect, kind)| fixtures(dialect, kind))
+        .map(|(_, body)| body)
+        .collect();
+    let decoded = AtomicUsize::new(0);
     bolero::check!().with_iterations(1500).for_each(|bytes: &[u8]| {
         error_body::decode(Dialect::OpenaiChat, 502, None, bytes);
-        let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) else {
-            return;
-        };
-        for dialect in Dialect::ALL {
-            let mut ledger = Ledger::new(Component::Adapter);
-            if let Ok(request) = document::decode_request(dialect, value.clone()) {
-                document::encode_request(dialect, &request, &mut ledger).ok();
-            }
-            if let Ok(response) = document::decode_response(dialect, value.clone()) {
-                document::encode_response(dialect, &response, &mut ledger).ok();
-            }
-        }
-        for dialect in chat::DIALECTS {
-            let mut ledger = Ledger::new(Component::Adapter);
-            if let Ok(request) = chat::decode_request(*dialect, value.clone()) {
-                for target in chat::DIALECTS {
-                    chat::encode_request(*target, &request, &mut ledger).ok();
-                }
-            }
-            if let Ok(response) = chat::decode_response(*dialect, value.clone()) {
-                for target in chat::DIALECTS {
-                    chat::encode_response(*target, &response, &mut ledger).ok();
-                }
-            }
+        let at = bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>();
+        let mut seeded = seeds[at % seeds.len()].clone();
+        disturb(&mut seeded, &(at, 3, String::from_utf8_lossy(bytes).into()));
+        for value in serde_json::from_slice(bytes).into_iter().chain([seeded]) {
+            decoded.fetch_add(convert_into_every_dialect(&value), Ordering::Relaxed);
         }
     });
+    assert!(decoded.into_inner() >= 1_000, "nearly every document was refused");
+}
+
+/// The number of decoders that accept the document.
+fn convert_into_every_dialect(value: &Value) -> usize {
+    let mut decoded = 0;
+    let mut ledger = Ledger::new(Component::Adapter);
+    for dialect in Dialect::ALL {
+        if let Ok(request) = document::decode_request(dialect, value.clone()) {
+            document::encode_request(dialect, &request, &mut ledger).ok();
+        }
+        if let Ok(response) = document::decode_response(dialect, value.clone()) {
+            document::encode_response(dialect, &response, &mut ledger).ok();
+        }
+    }
+    for dialect in chat::DIALECTS {
+        if let Ok(request) = chat::decode_request(*dialect, value.clone()) {
+            decoded += 1;
+            for target in chat::DIALECTS {
+                chat::encode_request(*target, &request, &mut ledger).ok();
+            }
+        }
+        if let Ok(response) = chat::decode_response(*dialect, value.clone()) {
+            decoded += 1;
+            for target in chat::DIALECTS {
+                chat::encode_response(*target, &response, &mut ledger).ok();
+            }
+        }
+    }
+    decoded
 }
 
 /// Bytes are parsed as JSON, or inserted as ids, URLs, base64 and media types.

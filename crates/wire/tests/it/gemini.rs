@@ -281,7 +281,7 @@ fn interleaved_calls_are_encoded_whole() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(crate::fixtures::cases(256)))]
+    #![proptest_config(crate::fixtures::cases(256))]
 
     #[test]
     fn mutated_gemini_documents_roundtrip(changes in disturbances(), pick: prop::sample::Index) {

@@ -1,43 +1,39 @@
-//! Golden tests: beside each input file one snapshot per other dialect, with everything that was lost on the
-//! way. `gemini/turns.request.anthropic.snap` is `gemini/turns.request.json` as an Anthropic request.
+//! Golden tests: beside each input file one snapshot that shows it in every other dialect, with everything that
+//! was lost on the way. `gemini/tools.request.snap` is `gemini/tools.request.json` in five dialects.
 
-use ir::{Component, Dialect, Ledger, MediaSource, PartBody};
-use serde_json::json;
-use wire::{chat, document};
+use std::fs;
+use std::path::Path;
 
-use crate::convert::{request, request_into, response, response_into};
-use crate::fixtures::fixtures;
+use ir::{Component, Dialect, Event, Ledger};
+use serde_json::{Map, Value, json};
+use wire::{Decoder, Encoder, chat, document};
 
-/// Input files of vendors' dialects, and the dialects of their snapshots.
-const REQUESTS: &[(Dialect, &str, &[Dialect])] = &[
-    (
-        Dialect::Gemini,
-        "turns",
-        &[Dialect::OpenaiChat, Dialect::Anthropic, Dialect::Ollama],
-    ),
-    (
-        Dialect::Ollama,
-        "full",
-        &[Dialect::OpenaiChat, Dialect::Anthropic, Dialect::Gemini],
-    ),
-    (Dialect::OpenaiChat, "full", &[Dialect::Gemini, Dialect::Ollama]),
-    (Dialect::Anthropic, "full", &[Dialect::Gemini]),
-];
+use crate::convert::booked;
+use crate::fixtures::{fixture_paths, fixtures};
 
-const RESPONSES: &[(Dialect, &str, &[Dialect])] = &[
-    (
-        Dialect::Gemini,
-        "full",
-        &[Dialect::OpenaiChat, Dialect::Anthropic, Dialect::Ollama],
-    ),
-    (
-        Dialect::Ollama,
-        "calls",
-        &[Dialect::OpenaiChat, Dialect::Anthropic, Dialect::Gemini],
-    ),
-    (Dialect::OpenaiChat, "calls", &[Dialect::Gemini, Dialect::Ollama]),
-    (Dialect::Anthropic, "full", &[Dialect::Gemini, Dialect::Ollama]),
-];
+/// Cases that every dialect must have at least.
+const REQUESTS_MIN: usize = 12;
+const RESPONSES_MIN: usize = 12;
+const STREAMS_MIN: usize = 6;
+
+/// Every dialect but the source's own.
+fn targets(source: Dialect) -> impl Iterator<Item = Dialect> {
+    let all = chat::DIALECTS.iter().copied().chain([Dialect::Canonical]);
+    all.filter(move |target| *target != source)
+}
+
+/// One entry per target dialect: the document, or the error that refuses it, and the losses.
+fn conversions(source: Dialect, encode: impl Fn(Dialect, &mut Ledger) -> Result<Value, ir::Error>) -> Value {
+    let convert = |target| {
+        let mut ledger = Ledger::new(Component::Adapter);
+        let converted = match encode(target, &mut ledger) {
+            Ok(body) => json!({"body": body, "booked": booked(&ledger)}),
+            Err(error) => json!({"error": error.message}),
+        };
+        (target.to_string(), converted)
+    };
+    Value::Object(targets(source).map(convert).collect::<Map<_, _>>())
+}
 
 /// Snapshots are in the folder of their input file.
 fn beside_inputs(dialect: Dialect, test: impl FnOnce()) {
@@ -47,70 +43,123 @@ fn beside_inputs(dialect: Dialect, test: impl FnOnce()) {
     settings.bind(test);
 }
 
-#[test]
-fn vendor_requests_in_other_dialects() {
-    for (from, name, targets) in REQUESTS {
-        beside_inputs(*from, || {
-            for to in *targets {
-                let asked = with_readable_media(request(*from, name), *to);
-                insta::assert_json_snapshot!(format!("{name}.request.{to}"), request_into(*to, &asked));
-            }
-        });
-    }
-}
-
-/// The request without media that the target cannot read, because encoding it is an error.
-fn with_readable_media(mut asked: ir::ChatRequest, to: Dialect) -> ir::ChatRequest {
-    let is_readable = |source: &MediaSource| match to {
-        Dialect::Gemini => !matches!(source, MediaSource::ProviderFile { .. }),
-        Dialect::Ollama => matches!(source, MediaSource::Inline(_)),
-        _ => true,
-    };
-    for message in &mut asked.messages {
-        message.parts.retain(|part| match &part.body {
-            PartBody::Media(media) => is_readable(&media.source),
-            _ => true,
-        });
-    }
-    asked
-}
-
-#[test]
-fn vendor_responses_in_other_dialects() {
-    for (from, name, targets) in RESPONSES {
-        beside_inputs(*from, || {
-            for to in *targets {
-                let converted = response_into(*to, &response(*from, name));
-                insta::assert_json_snapshot!(format!("{name}.response.{to}"), converted);
-            }
-        });
-    }
-}
-
-/// Every canonical document in every dialect.
-#[test]
-fn canonical_documents_in_all_dialects() {
-    let shown = |target, ledger: &Ledger| {
-        let entries = ledger.entries().iter();
-        let line = entries.map(|entry| format!("{} {:?}: {}", entry.pointer, entry.action, entry.reason));
-        json!({"document": target, "adaptations": line.collect::<Vec<_>>()})
-    };
-    beside_inputs(Dialect::Canonical, || {
-        for (name, body) in fixtures(Dialect::Canonical, ".request.json") {
-            let request = document::decode_request(Dialect::Canonical, body).unwrap();
-            for to in chat::DIALECTS {
-                let mut ledger = Ledger::new(Component::Adapter);
-                let target = document::encode_request(*to, &request, &mut ledger).unwrap();
-                insta::assert_json_snapshot!(format!("{name}.request.{to}"), shown(target, &ledger));
-            }
+fn requests(source: Dialect) {
+    let inputs = fixtures(source, ".request.json");
+    assert!(
+        inputs.len() >= REQUESTS_MIN,
+        "{source}: {} requests",
+        inputs.len()
+    );
+    beside_inputs(source, || {
+        for (name, body) in inputs {
+            let request = document::decode_request(source, body).unwrap();
+            let shown = conversions(source, |target, ledger| {
+                document::encode_request(target, &request, ledger)
+            });
+            insta::assert_json_snapshot!(format!("{name}.request"), shown);
         }
-        for (name, body) in fixtures(Dialect::Canonical, ".response.json") {
-            let response = document::decode_response(Dialect::Canonical, body).unwrap();
-            for to in chat::DIALECTS {
-                let mut ledger = Ledger::new(Component::Adapter);
-                let target = document::encode_response(*to, &response, &mut ledger).unwrap();
-                insta::assert_json_snapshot!(format!("{name}.response.{to}"), shown(target, &ledger));
+    });
+}
+
+/// Responses and error bodies. An error body must be decoded as an error, and a response must not.
+fn responses(source: Dialect) {
+    let complete = fixtures(source, ".response.json");
+    let failed = fixtures(source, ".error.json");
+    assert!(
+        complete.len() >= RESPONSES_MIN,
+        "{source}: {} responses",
+        complete.len()
+    );
+    assert!(!failed.is_empty(), "{source} has no error body");
+    beside_inputs(source, || {
+        for (kind, inputs) in [("response", complete), ("error", failed)] {
+            for (name, body) in inputs {
+                let response = document::decode_response(source, body).unwrap();
+                let is_error = matches!(response.result, ir::Outcome::Error(_));
+                assert_eq!(is_error, kind == "error", "{source}/{name}");
+                let shown = conversions(source, |target, ledger| {
+                    document::encode_response(target, &response, ledger)
+                });
+                insta::assert_json_snapshot!(format!("{name}.{kind}"), shown);
             }
         }
     });
+}
+
+fn decoded_stream(source: Dialect, path: &Path) -> Vec<Event> {
+    let mut decoder = Decoder::new(source).unwrap();
+    let mut events = Vec::new();
+    decoder.push(&fs::read(path).unwrap(), &mut events);
+    decoder.finish(&mut events);
+    events
+}
+
+/// The stream as text in every other dialect, one after the other.
+fn streams(source: Dialect) {
+    let paths = fixture_paths(source, ".stream.");
+    let inputs: Vec<_> = paths
+        .iter()
+        .filter(|path| path.extension().unwrap() != "snap")
+        .collect();
+    assert!(inputs.len() >= STREAMS_MIN, "{source}: {} streams", inputs.len());
+    beside_inputs(source, || {
+        for path in inputs {
+            let events = decoded_stream(source, path);
+            let shown: Vec<String> = targets(source)
+                .map(|target| encoded_stream(target, &events))
+                .collect();
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            insta::assert_snapshot!(name, shown.join("\n"));
+        }
+    });
+}
+
+fn encoded_stream(target: Dialect, events: &[Event]) -> String {
+    let mut encoder = Encoder::new(target).unwrap();
+    let mut ledger = Ledger::new(Component::Adapter);
+    let mut bytes = Vec::new();
+    for event in events {
+        encoder.push(event, &mut bytes, &mut ledger);
+    }
+    encoder.finish(&mut bytes);
+    let losses: String = booked(&ledger)
+        .iter()
+        .map(|line| format!("-- {line}\n"))
+        .collect();
+    format!(
+        "== {target}\n{losses}{}",
+        String::from_utf8(bytes).unwrap().trim_end()
+    )
+}
+
+macro_rules! golden {
+    ($($name:ident: $dialect:expr,)*) => {
+        $(mod $name {
+            use ir::Dialect;
+
+            #[test]
+            fn requests() {
+                super::requests($dialect);
+            }
+
+            #[test]
+            fn responses() {
+                super::responses($dialect);
+            }
+
+            #[test]
+            fn streams() {
+                super::streams($dialect);
+            }
+        })*
+    };
+}
+
+golden! {
+    openai_chat: Dialect::OpenaiChat,
+    openai_responses: Dialect::OpenaiResponses,
+    anthropic: Dialect::Anthropic,
+    gemini: Dialect::Gemini,
+    ollama: Dialect::Ollama,
+    canonical: Dialect::Canonical,
 }

@@ -123,25 +123,24 @@ fn fixtures_pass_field_type_checks() {
     }
 }
 
-/// A mutated document is either rejected or restored unchanged.
+/// A mutated document that is decoded at all is restored unchanged.
 fn check(body: &Value, dialect: Dialect, again: Again, changes: &[Disturbance]) -> Result<(), TestCaseError> {
     let mut body = body.clone();
     for change in changes {
         disturb(&mut body, change);
     }
-    if let Some((again, ledger)) = again(dialect, &body) {
-        let mut differs = Vec::new();
-        differences(&body, &again, "", &mut differs);
-        prop_assert!(differs.is_empty(), "{}: {:#?}", dialect, differs);
-        prop_assert!(
-            ledger
-                .entries()
-                .iter()
-                .all(|entry| entry.action != Action::Dropped),
-            "{:?}",
-            ledger.entries()
-        );
-    }
+    let Some((again, ledger)) = again(dialect, &body) else {
+        return Err(TestCaseError::reject("not a document of the dialect"));
+    };
+    let mut differs = Vec::new();
+    differences(&body, &again, "", &mut differs);
+    prop_assert!(differs.is_empty(), "{}: {:#?}", dialect, differs);
+    let entries = ledger.entries();
+    prop_assert!(
+        entries.iter().all(|entry| entry.action != Action::Dropped),
+        "{:?}",
+        entries
+    );
     Ok(())
 }
 
@@ -188,7 +187,7 @@ static ALL: LazyLock<Vec<(Dialect, Again, Value)>> = LazyLock::new(all);
 macro_rules! identity_law {
     ($($name:ident: $dialects:expr,)*) => {
         proptest! {
-            #![proptest_config(ProptestConfig::with_cases(crate::fixtures::cases(96)))]
+            #![proptest_config(crate::fixtures::cases(96))]
             $(#[test]
             fn $name(changes in disturbances(), pick: prop::sample::Index) {
                 let mine: Vec<_> = ALL.iter().filter(|(dialect, ..)| $dialects.contains(dialect)).collect();

@@ -286,7 +286,7 @@ fn checks_pairing_of_calls_and_results() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases(256)))]
+    #![proptest_config(cases(256))]
 
     #[test]
     fn mutated_examples_roundtrip(changes in disturbances(), pick: prop::sample::Index) {
@@ -299,10 +299,11 @@ proptest! {
         for change in &changes {
             disturb(&mut value, change);
         }
-        if let Ok((again, ledger)) = try_turn(*dialect, *dialect, &value) {
-            prop_assert_eq!(again, value);
-            prop_assert_eq!(ledger.losses().count(), 0);
-        }
+        let Ok((again, ledger)) = try_turn(*dialect, *dialect, &value) else {
+            return Err(TestCaseError::reject("not a message of the dialect"));
+        };
+        prop_assert_eq!(again, value);
+        prop_assert_eq!(ledger.losses().count(), 0);
     }
 
     #[test]
@@ -316,13 +317,12 @@ proptest! {
         let mut value = value.clone();
         disturb(&mut value, &(at, 2, json!("canary!")));
         // A list as such cannot get a new field.
-        if !value.to_string().contains("canary!") {
-            return Ok(());
-        }
-        if let Ok((written, ledger)) = try_turn(*dialect, target, &value) {
-            let carried = written.to_string().contains("canary!");
-            prop_assert!(carried || ledger.losses().next().is_some(), "{} {}", value, written);
-        }
+        prop_assume!(value.to_string().contains("canary!"));
+        let Ok((written, ledger)) = try_turn(*dialect, target, &value) else {
+            return Err(TestCaseError::reject("not a message of the dialect"));
+        };
+        let carried = written.to_string().contains("canary!");
+        prop_assert!(carried || ledger.losses().next().is_some(), "{} {}", value, written);
     }
 
     /// For any missing results, completion restores valid pairs.

@@ -238,7 +238,7 @@ fn unsupported_media_is_recorded_as_loss() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(crate::fixtures::cases(256)))]
+    #![proptest_config(crate::fixtures::cases(256))]
 
     #[test]
     fn mutated_ollama_documents_roundtrip(changes in disturbances(), pick: prop::sample::Index) {

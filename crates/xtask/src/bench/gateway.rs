@@ -14,6 +14,8 @@ use super::setup::{Bench, Folder, KEY, ServerProcess, bound, measured, number, r
 pub(super) const MODEL: &str = "mock-env-t64";
 /// Tokens that are slow enough for all streams to be open at once.
 const SLOW_MODEL: &str = "mock-env-t64-i150000";
+/// Tokens at the pace of a fast model.
+const PACED_MODEL: &str = "mock-env-t64-i20000";
 /// Limits of the CPU time of a call, in chats of the baseline proxy.
 const CHAT_IN_FLOORS_MAX: f64 = 3.5;
 const MODULE_IN_FLOORS_MAX: f64 = 5.0;
@@ -65,7 +67,10 @@ impl Bench<'_> {
         let call = ["--mode", "unary"];
         let busy_call = [&call[..], &MANY].concat();
         let busy_chat = [&WHOLE_CHAT[..], &MANY].concat();
+        // Both official clients send a key with every call.
+        let busy_client = [&busy_call[..], &["--idempotent"]].concat();
         let busy = self.in_turn([(&floor, CHAT, &busy_chat), (&server, EXECUTE, &busy_call)])?;
+        let client = self.in_turn([(&floor, CHAT, &busy_chat), (&server, EXECUTE, &busy_client)])?;
         let alone = self.in_turn([(&floor, CHAT, &WHOLE_CHAT), (&server, EXECUTE, &call)])?;
         let streams = self.in_turn([
             (&floor, CHAT, &CHAT_STREAM),
@@ -73,8 +78,11 @@ impl Bench<'_> {
             (&server, EXECUTE, &["--mode", "resume"]),
         ])?;
         let whole_us = streams.median(|[_, live, _]| number(live, "/whole_us/p50"))?;
-        Ok(vec![
+        let mut rows = busy.latency("module, whole, 32 connections", "/whole_us")?;
+        rows.extend(self.paced_streams("module stream", &floor, EXECUTE, "execute")?);
+        rows.extend([
             busy.cpu_in_floors("module, whole", MODULE_IN_FLOORS_MAX)?,
+            client.cpu_in_floors("module, whole, with an idempotency key", MODULE_IN_FLOORS_MAX)?,
             alone.longest("module, whole", |[_, ours]| number(ours, "/whole_us/max"))?,
             self.at_half_rate(
                 "module, whole",
@@ -100,7 +108,31 @@ impl Bench<'_> {
                 limit: 1.0,
             },
             bound("idle memory", idle_kb / 1024.0, "MiB", 30.0),
-        ])
+        ]);
+        Ok(rows)
+    }
+
+    /// 32 streams whose tokens arrive every 20 ms.
+    fn paced_streams(&self, what: &str, floor: &ServerProcess, path: &str, mode: &str) -> Result<Vec<Row>> {
+        let folder = Folder::new(self.upstream.address(), PACED_MODEL)?;
+        let server = folder.serve(self.cogn)?;
+        let paced = [
+            "--model",
+            PACED_MODEL,
+            "--key",
+            KEY,
+            "--warm",
+            "1.5",
+            "--seconds",
+            "4",
+        ];
+        let load = |mode| [&["--mode", mode][..], &paced, &MANY].concat();
+        let direct = self.load(floor, CHAT, &load("stream"))?;
+        let ours = self.load(&server, path, &load(mode))?;
+        let rounds = Rounds(vec![[direct, ours]]);
+        let mut rows = rounds.latency(&format!("{what}, 32 at 20 ms a token: first token"), "/first_us")?;
+        rows.extend(rounds.latency(&format!("{what}, 32 at 20 ms a token: between tokens"), "/gap_us")?);
+        Ok(rows)
     }
 
     /// Requests of a vendor's client: the same requests and responses, with one more process in between.
@@ -114,7 +146,10 @@ impl Bench<'_> {
         let busy_streams = self.in_turn([(&floor, CHAT, &busy_stream), (&server, CHAT, &busy_stream)])?;
         let alone = self.in_turn([(&floor, CHAT, &WHOLE_CHAT), (&server, CHAT, &WHOLE_CHAT)])?;
         let streams = self.in_turn([(&floor, CHAT, &CHAT_STREAM), (&server, CHAT, &CHAT_STREAM)])?;
-        Ok(vec![
+        let mut rows = busy.latency("chat, 32 connections", "/whole_us")?;
+        rows.extend(busy_streams.latency("chat stream, 32 connections: first token", "/first_us")?);
+        rows.extend(self.paced_streams("chat stream", &floor, CHAT, "stream")?);
+        rows.extend([
             busy.cpu_in_floors("chat", CHAT_IN_FLOORS_MAX)?,
             busy_streams.cpu_in_floors("chat stream", CHAT_IN_FLOORS_MAX)?,
             alone.longest("chat", |[_, ours]| number(ours, "/whole_us/max"))?,
@@ -128,7 +163,8 @@ impl Bench<'_> {
             streams.longest("chat stream: first token", |[_, live]| {
                 number(live, "/first_us/max")
             })?,
-        ])
+        ]);
+        Ok(rows)
     }
 
     /// Latency under moderate load: p99 of both at half of the maximum rate of the measured server.
@@ -221,6 +257,22 @@ impl<const N: usize> Rounds<N> {
 
 /// A baseline and a measured load.
 impl Rounds<2> {
+    /// Median, p99 and maximum beside those of the baseline proxy under the same load, without a limit.
+    fn latency(&self, what: &str, group: &str) -> Result<Vec<Row>> {
+        let figure = |figures: &Value, name: &str| number(figures, &format!("{group}/{name}"));
+        let row = |name: &str| {
+            Ok(Row {
+                name: format!("{what}, {name}"),
+                measured: self.median(|[_, ours]| figure(ours, name))?,
+                baseline: self.median(|[floor, _]| figure(floor, name))?,
+                unit: "us",
+                against: String::from("the baseline proxy, same load"),
+                limit: f64::INFINITY,
+            })
+        };
+        ["p50", "p99", "max"].into_iter().map(row).collect()
+    }
+
     /// CPU time relative to the baseline proxy, so that the speed of the machine cancels out.
     fn cpu_in_floors(&self, what: &str, limit: f64) -> Result<Row> {
         let ratio = self.median(|[floor, ours]| Ok(number(ours, CPU)? / number(floor, CPU)?))?;

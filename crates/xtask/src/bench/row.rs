@@ -1,6 +1,6 @@
 //! One measured figure and its limit.
 
-/// `measured / baseline`, which must not exceed `limit`.
+/// `measured / baseline`, which must not exceed `limit`; a figure that is only recorded has an infinite limit.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -28,15 +28,18 @@ pub(crate) fn print(machine: &str, rows: &[Row]) {
     println!("| what | measured | against | baseline | ratio | limit | |");
     println!("|---|---|---|---|---|---|---|");
     for row in rows {
+        let (limit, verdict) = match row.limit.is_finite() {
+            true if row.holds() => (format!("{:.3}", row.limit), "holds"),
+            true => (format!("{:.3}", row.limit), "MISSED"),
+            false => (String::from("none"), "recorded"),
+        };
         println!(
-            "| {} | {:.3} {unit} | {} | {:.3} {unit} | {:.3} | {:.3} | {} |",
+            "| {} | {:.3} {unit} | {} | {:.3} {unit} | {:.3} | {limit} | {verdict} |",
             row.name,
             row.measured,
             row.against,
             row.baseline,
             row.ratio(),
-            row.limit,
-            if row.holds() { "holds" } else { "MISSED" },
             unit = row.unit,
         );
     }

@@ -197,7 +197,6 @@ policies:
 response:
   mode: both
   chunk_type: delta
-  max_duration_ms: 30000
 ";
 
 const SCHEMA: &str = r#"{

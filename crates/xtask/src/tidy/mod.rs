@@ -10,6 +10,7 @@ mod licences;
 mod linear_time;
 mod links;
 mod messages;
+mod property_tests;
 mod snapshots;
 mod sources;
 mod test_tools;
