@@ -4,6 +4,7 @@
 mod backend;
 mod filesystem;
 mod finding;
+mod hardware;
 mod journal;
 
 use std::path::PathBuf;
@@ -48,6 +49,7 @@ impl Doctor {
             )),
         }
         findings.push(embedded(&findings));
+        findings.push(hardware::advice());
         findings.push(filesystem::modules(search));
         findings.extend(filesystem::folders());
         findings.extend(journal::quarantine());
