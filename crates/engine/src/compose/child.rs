@@ -30,13 +30,17 @@ pub(super) async fn run(
     module: Arc<Module>,
     input: Map<String, Value>,
 ) -> StepRun {
-    if let Err(error) = admit_input(&module, &Value::Object(input.clone())) {
-        return StepRun {
-            envelope: object(Envelope::failure(*error).into_value()),
-            usage: Value::Null,
-            attempts: Vec::new(),
-        };
-    }
+    // A step may be given more than its module uses; only what is lost is an error.
+    let input = match admit_input(&module, Value::Object(input)) {
+        Ok(admitted) => admitted.input,
+        Err(error) => {
+            return StepRun {
+                envelope: object(Envelope::failure(*error).into_value()),
+                usage: Value::Null,
+                attempts: Vec::new(),
+            };
+        }
+    };
     let Launcher { runs, .. } = launcher;
     let composed = &job.run;
     let spec = RunSpec {
