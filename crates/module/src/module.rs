@@ -7,6 +7,7 @@ use ir::SharedJson;
 use serde_json::{Map, Value};
 
 use crate::format::Format;
+use crate::input::FieldUse;
 use crate::lower;
 use crate::manifest::{Manifest, Tier};
 use crate::schema::Contract;
@@ -33,6 +34,7 @@ pub struct Module {
 pub struct DerivedCache {
     output_schema: OnceLock<SharedJson>,
     system_message: OnceLock<String>,
+    field_use: OnceLock<FieldUse>,
 }
 
 /// A golden test: paths relative to the module's root. v0 and v1 examples become such pairs too.
@@ -67,6 +69,12 @@ impl Module {
     pub(crate) fn system_message(&self) -> &str {
         let message = &self.derived.system_message;
         message.get_or_init(|| lower::system_message(self))
+    }
+
+    /// The fields of the input that reach a request.
+    pub(crate) fn field_use(&self) -> &FieldUse {
+        let found = &self.derived.field_use;
+        found.get_or_init(|| FieldUse::of(self))
     }
 
     /// The same module with another tier; values that the author left to the tier follow the new one.

@@ -11,7 +11,7 @@ use engine::route::{Explanation, Selected};
 use ir::{Error, Request};
 use module::lower::{LowerOptions, admit_input, lower};
 use owo_colors::OwoColorize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use spill::SpillStore;
 
 use super::run::read_file;
@@ -118,16 +118,16 @@ impl Route {
             Some(path) => read_file(path)?,
             None => json!({}),
         };
-        if let Err(error) = admit_input(&module, &input) {
-            anyhow::bail!("{} ({})", error.message, error.code);
-        }
+        let admitted = match admit_input(&module, input) {
+            Ok(admitted) => admitted,
+            Err(error) => anyhow::bail!("{} ({})", error.message, error.code),
+        };
         let options = LowerOptions {
             request_id: String::from("route"),
             model: self.asked.model.clone(),
             ..LowerOptions::default()
         };
-        let empty = Map::new();
-        Ok(lower(&module, input.as_object().unwrap_or(&empty), &options))
+        Ok(lower(&module, &admitted.input, &options))
     }
 }
 

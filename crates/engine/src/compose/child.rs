@@ -31,16 +31,20 @@ pub(super) async fn run(
     input: Map<String, Value>,
 ) -> StepRun {
     let check = {
-        let (module, input) = (module.clone(), Value::Object(input.clone()));
-        move || admit_input(&module, &input)
+        let (module, input) = (module.clone(), Value::Object(input));
+        move || admit_input(&module, input)
     };
-    if let Err(error) = launcher.runs.schema_threads.check(check).await {
-        return StepRun {
-            envelope: object(Envelope::failure(*error).into_value()),
-            usage: Value::Null,
-            attempts: Vec::new(),
-        };
-    }
+    // A step may be given more than its module uses; only what is lost is an error.
+    let input = match launcher.runs.schema_threads.check(check).await {
+        Ok(admitted) => admitted.input,
+        Err(error) => {
+            return StepRun {
+                envelope: object(Envelope::failure(*error).into_value()),
+                usage: Value::Null,
+                attempts: Vec::new(),
+            };
+        }
+    };
     let Launcher { runs, .. } = launcher;
     let composed = &job.run;
     let spec = RunSpec {

@@ -7,10 +7,10 @@ use ir::adaptation::{Component, Ledger};
 use ir::media::ForeignIds;
 use ir::{ChatRequest, Dialect, Media, MediaKind, PartBody, Role};
 use module::envelope::ErrorBody;
-use module::input::{media_field, put_media};
+use module::input::{free_text, media_field, put_media};
 use module::manifest::Modality;
 use module::{Code, Module};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use wire::media::{ConversionContext, Locality};
 
 use crate::request::check_json_values;
@@ -42,14 +42,7 @@ pub(super) fn input_of(module: &Module, chat: &ChatRequest) -> Result<Value, Api
         Ok(Value::Object(input)) => input,
         // Media without text adds no argument.
         _ if text.is_empty() && !media.is_empty() => Map::new(),
-        _ => {
-            let text = json!(text);
-            let arguments = [("$ARGUMENTS", text.clone()), ("query", text)];
-            arguments
-                .map(|(key, text)| (String::from(key), text))
-                .into_iter()
-                .collect()
-        }
+        _ => free_text(text),
     };
     for item in media {
         put(module, &mut input, item)?;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use module::envelope::ErrorBody;
+use module::input::free_text;
 use module::manifest::ResponseMode;
 use module::{Code, Module};
 use rmcp::model::{CallToolRequestParams, CallToolResponse};
@@ -91,7 +92,7 @@ fn parse_run(view: &VisibleModules, arguments: Map<String, Value>) -> Result<Too
     let module = view.find(&arguments.module)?.clone();
     let input = match (arguments.input, arguments.args) {
         (Some(input), None) => Value::Object(input),
-        (None, Some(args)) => json!({"$ARGUMENTS": args, "query": args}),
+        (None, Some(args)) => Value::Object(free_text(args)),
         (None, None) => json!({}),
         (Some(_), Some(_)) => {
             let error = ErrorBody::new(Code::E1001, "`input` and `args` exclude each other");

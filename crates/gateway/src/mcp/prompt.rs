@@ -128,9 +128,8 @@ fn input(module: &Module, given: JsonObject) -> Result<Value, ErrorData> {
         let wrong = |error: module::input::AssignError| ErrorData::invalid_params(error.message, None);
         assign(module, &mut input, &format!("{key}={text}")).map_err(wrong)?;
     }
-    let input = Value::Object(input);
-    admit_input(module, &input).map_err(|body| fault(ApiError::from(body)))?;
-    Ok(input)
+    let admitted = admit_input(module, Value::Object(input)).map_err(|body| fault(ApiError::from(body)))?;
+    Ok(Value::Object(admitted.input))
 }
 
 fn asking(tool: &str, input: &Value) -> String {

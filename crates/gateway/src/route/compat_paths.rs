@@ -6,6 +6,7 @@ use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use module::Code;
 use module::envelope::ErrorBody;
+use module::input::free_text;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tenancy::Scope;
@@ -93,7 +94,7 @@ async fn run(
     let module = super::modules::find(gateway, &client.caller, &body.module)?;
     let input = match (body.input, body.args) {
         (Some(input), None) => input,
-        (None, Some(args)) => json!({"$ARGUMENTS": args, "query": args}),
+        (None, Some(args)) => Value::Object(free_text(args)),
         (None, None) => json!({}),
         (Some(_), Some(_)) => {
             let error = ErrorBody::new(Code::E1001, "`input` and `args` exclude each other");

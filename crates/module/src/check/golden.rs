@@ -9,6 +9,7 @@ use super::violation::Violation;
 use crate::diagnostic::{Diagnostic, Location, Rule};
 use crate::document::{EntryPart, join};
 use crate::golden::{Described, Expectation, ExpectedAnswer, unlisted_tests};
+use crate::input::{FREE_TEXT_KEY, input_view, place_free_text};
 use crate::load::{LoadContext, is_test_path, split_expected, split_input};
 use crate::module::{Module, TestPair};
 use crate::schema::Section;
@@ -96,9 +97,15 @@ fn check_input(
         return;
     };
     super::asset::media_files(reading, &pair.input, input, found);
-    // Arguments given as free text are not validated against the schema, and neither are transport keys.
-    if map.contains_key("$ARGUMENTS") {
+    let mut map = map.clone();
+    if let Err(error) = place_free_text(module, &mut map) {
+        let diagnostic = Diagnostic::new(Rule::TEST_INPUT_INVALID, error.message);
+        found.push(diagnostic.at(reading.in_json(&pair.input, "/$ARGUMENTS", EntryPart::Value)));
         return;
+    }
+    // Free text that is not a declared field is not validated, and neither are keys of the runtime.
+    if input_view(module).is_none_or(|view| !view.declares(FREE_TEXT_KEY)) {
+        map.shift_remove(FREE_TEXT_KEY);
     }
     let own: Map<String, Value> = map
         .iter()

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use crate::compose::{Call, calls};
 use crate::diagnostic::{Diagnostic, Rule, nearest};
+use crate::document::{EntryPart, join};
 use crate::file_map;
+use crate::input::input_view;
 use crate::load::LoadContext;
 use crate::manifest::Modality;
 use crate::module::Module;
@@ -34,6 +36,7 @@ pub(super) fn check(reading: &mut LoadContext<'_>) {
             let made = call_syntax(reading, module, &mut found);
             injections(reading, module, &made, &mut found);
             assets(reading, module, &mut found);
+            unused_fields(reading, module, &mut found);
         }
     }
     reading.report.extend(found);
@@ -147,6 +150,24 @@ fn input_fields(module: &Module) -> Option<Vec<String>> {
     let schema = resolve(document, module.contract.schema(Section::Input)?);
     let properties = schema.get("properties").and_then(Value::as_object)?;
     Some(properties.keys().cloned().collect())
+}
+
+/// Fields of the input that no placeholder, argument, mapping or condition uses.
+fn unused_fields(reading: &LoadContext<'_>, module: &Module, found: &mut Vec<Diagnostic>) {
+    let required = input_view(module).map_or_else(Vec::new, |view| view.required());
+    let section = module.contract.pointer(Section::Input).unwrap_or_default();
+    for name in module.field_use().never_used(module) {
+        let (rule, consequence) = match required.contains(&name) {
+            true => (Rule::UNUSED_REQUIRED_FIELD, "every run is refused"),
+            false => (Rule::UNUSED_FIELD, "its value is ignored"),
+        };
+        let place = join(&join(section, "properties"), name);
+        let message = format!("the input field `{name}` reaches no request: {consequence}");
+        let hint =
+            format!("add `${{{name}}}` or `$INPUT` to the prompt, or remove the field from the schema");
+        let diagnostic = Diagnostic::new(rule, message).at(reading.in_contract(&place, EntryPart::Key));
+        found.push(diagnostic.hint(hint));
+    }
 }
 
 fn call_syntax<'a>(

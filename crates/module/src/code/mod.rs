@@ -245,6 +245,8 @@ registry! {
         => "add credit at the provider, or configure a second back-end for failover";
     W1001 CONTEXT_LEFT_OUT 200 No "context that the module does not accept was dropped"
         => "add the type to context.accepts in module.yaml, or do not send it";
+    W1002 FIELD_UNUSED 200 No "an input field reached no request of the run"
+        => "add the field to the prompt of the module, or do not send it";
     W1011 INLINE_MEDIA_LARGE 200 No "large media was sent inline"
         => "send a URL, if this server fetches media";
     W1015 MEDIA_ADAPTED 200 No "the image was scaled or converted to fit the limits"

@@ -7,10 +7,11 @@
 //! | a JSON object | that object; paths and placeholders in its strings are resolved |
 //! | anything else | free text with placeholders resolved |
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::expression_scope::ExpressionScope;
 use crate::expression::{Path, Variables as _, parse_path};
+use crate::input::{FieldUse, free_text};
 use crate::prompt;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +57,31 @@ impl Arguments {
         paths
     }
 
+    /// Adds the fields of the caller's input that the arguments contain.
+    pub(super) fn add_field_use(&self, found: &mut FieldUse) {
+        fn within(value: &Value, found: &mut FieldUse) {
+            match value {
+                Value::String(text) => match parse_path(text) {
+                    Ok(path) => found.add_path(&path),
+                    Err(_) => {
+                        found.add_template(text);
+                    }
+                },
+                Value::Array(items) => items.iter().for_each(|item| within(item, found)),
+                Value::Object(map) => map.values().for_each(|value| within(value, found)),
+                _ => {}
+            }
+        }
+        match self {
+            Self::Input => found.add_whole(),
+            Self::Path(path) => found.add_path(path),
+            Self::Object(value) => within(value, found),
+            Self::Text(text) => {
+                found.add_template(text);
+            }
+        }
+    }
+
     pub(super) fn input(&self, view: &ExpressionScope<'_>, own: &Map<String, Value>) -> Map<String, Value> {
         let value = match self {
             Self::Input => return own.clone(),
@@ -65,8 +91,8 @@ impl Arguments {
         };
         match value {
             Value::Object(map) => map,
-            Value::String(text) => free_text(&text),
-            value => free_text(&value.to_string()),
+            Value::String(text) => free_text(text),
+            value => free_text(value.to_string()),
         }
     }
 }
@@ -85,12 +111,5 @@ fn fill(value: &Value, view: &ExpressionScope<'_>, own: &Map<String, Value>) -> 
             Value::Object(filled.collect())
         }
         value => value.clone(),
-    }
-}
-
-fn free_text(text: &str) -> Map<String, Value> {
-    match json!({"$ARGUMENTS": text, "query": text}) {
-        Value::Object(map) => map,
-        _ => Map::new(),
     }
 }

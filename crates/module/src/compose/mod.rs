@@ -7,6 +7,7 @@ mod aggregate;
 mod arguments;
 mod call;
 mod expression_scope;
+mod field_use;
 mod flow;
 mod graph;
 mod outcome;
@@ -23,4 +24,5 @@ pub use graph::{Graph, Node, build};
 pub use resolve::{Dependency, FindModule, Reason, ResolveError, Resolved, dependencies, resolve};
 pub use results::Results;
 
+pub(crate) use field_use::add_field_use;
 pub(crate) use segment::{Segment, segments};

@@ -186,7 +186,7 @@ fn calls_run_in_prompt_order_and_see_earlier_results() {
         "b#2" => bad("E2004"),
         _ => good(&json!({"found": "it"})),
     });
-    let text = |text: &str| json!({"$ARGUMENTS": text, "query": text});
+    let text = |text: &str| json!({"$ARGUMENTS": text});
     assert_eq!(
         started,
         [

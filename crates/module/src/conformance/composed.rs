@@ -69,10 +69,10 @@ impl CompositionVector {
 
     fn run_root(&self, called: &mut Vec<String>) -> Result<Envelope, Box<ErrorBody>> {
         let find = |name: &str| self.modules.get(name).cloned();
-        admit_input(&self.root, &Value::Object(self.input.clone()))?;
-        context::admit(&self.root, &self.input)?;
+        let admitted = admit_input(&self.root, Value::Object(self.input.clone()))?;
+        context::admit(&self.root, &admitted.input)?;
         build(&self.root, &find).check()?;
-        Ok(self.run(&self.root, &self.input, called))
+        Ok(self.run(&self.root, &admitted.input, called))
     }
 
     /// Depth is bounded: the graph check has refused cycles and chains that are too deep.
@@ -127,8 +127,8 @@ impl CompositionVector {
         input: &Map<String, Value>,
         called: &mut Vec<String>,
     ) -> Envelope {
-        match admit_input(module, &Value::Object(input.clone())) {
-            Ok(()) => self.run(module, input, called),
+        match admit_input(module, Value::Object(input.clone())) {
+            Ok(admitted) => self.run(module, &admitted.input, called),
             Err(error) => Envelope::failure(*error),
         }
     }

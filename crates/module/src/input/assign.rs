@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
+use super::free_text::FREE_TEXT_KEY;
+use crate::diagnostic::nearest;
 use crate::limits;
 use crate::module::Module;
 use crate::schema::{SchemaView, Section};
@@ -55,12 +57,47 @@ pub fn assign(module: &Module, input: &mut Map<String, Value>, text: &str) -> Re
     let shape = contract
         .schema(Section::Input)
         .map(|schema| SchemaView::new(contract.document(), schema));
+    if let (Some(shape), Some(first)) = (shape, names.first())
+        && !first.starts_with('_')
+        && first != FREE_TEXT_KEY
+    {
+        check_known(shape, &names, key)?;
+    }
     let mut root = Value::Object(std::mem::take(input));
     let done = put(&mut root, &names, shape, value, key);
     if let Value::Object(map) = root {
         *input = map;
     }
     done
+}
+
+/// Refuses a name that the schema does not declare, unless it allows others.
+fn check_known(shape: SchemaView<'_>, names: &[String], key: &str) -> Result<(), AssignError> {
+    let mut shape = shape;
+    for name in names {
+        let is_index = shape.items().is_some() && name.bytes().all(|byte| byte.is_ascii_digit());
+        let inner = if is_index {
+            shape.items()
+        } else {
+            shape.property(name)
+        };
+        if inner.is_none() && !is_index && !shape.is_open() && !shape.declares(name) {
+            let known = shape.properties();
+            let known: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            let hint = match nearest(name, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known fields: {}", known.join(", ")),
+            };
+            return Err(
+                AssignError::new(format!("`{key}`: the input schema has no field `{name}`")).hint(hint),
+            );
+        }
+        match inner {
+            Some(inner) => shape = inner,
+            None => break,
+        }
+    }
+    Ok(())
 }
 
 #[derive(Clone, Copy, Debug)]

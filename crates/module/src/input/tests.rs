@@ -70,12 +70,17 @@ fn values_are_parsed_by_schema_type() {
         (&["size=2"], json!({"size": 2})),
         (&["size=s"], json!({"size": "s"})),
         (&["either=7"], json!({"either": "7"})),
-        (&["unknown.below=7"], json!({"unknown": {"below": "7"}})),
-        (&["unknown:=7"], json!({"unknown": 7})),
         (&["text:={\"a\":[1]}"], json!({"text": {"a": [1]}})),
-        (&["a\\.b=c"], json!({"a.b": "c"})),
     ] {
         assert_eq!(set(&module, words), Ok(input), "{words:?}");
+    }
+    let open = self::module("", &json!({"type": "object"}));
+    for (words, input) in [
+        (&["unknown.below=7"][..], json!({"unknown": {"below": "7"}})),
+        (&["unknown:=7"], json!({"unknown": 7})),
+        (&["a\\.b=c"], json!({"a.b": "c"})),
+    ] {
+        assert_eq!(set(&open, words), Ok(input), "{words:?}");
     }
 }
 
@@ -116,8 +121,8 @@ proptest! {
         let module = typed();
         let mut input = Map::new();
         let value = json!({"n": number, "t": text});
-        assign(&module, &mut input, &format!("deep.x:={value}")).unwrap();
-        prop_assert_eq!(&input["deep"]["x"], &value);
+        assign(&module, &mut input, &format!("deep.on:={value}")).unwrap();
+        prop_assert_eq!(&input["deep"]["on"], &value);
     }
 }
 
@@ -163,4 +168,33 @@ fn media_is_put_into_matching_field() {
     put_media(&mut input, &audio, json!(3)).unwrap();
     assert!(put_media(&mut input, &audio, json!(4)).is_err());
     assert_eq!(Value::Object(input), json!({"images": [1, 2], "audio": 3}));
+}
+
+#[test]
+fn unknown_field_is_refused_with_a_suggestion() {
+    let module = typed();
+    let refusal = |word: &str| {
+        let mut input = Map::new();
+        let error = assign(&module, &mut input, word).unwrap_err();
+        assert!(input.is_empty(), "{input:?}");
+        (error.message, error.hint.unwrap_or_default())
+    };
+    let (message, hint) = refusal("cuont=3");
+    assert!(message.contains("`cuont`"), "{message}");
+    assert_eq!(hint, "did you mean `count`?");
+    let (message, hint) = refusal("deep.onn:=true");
+    assert!(message.contains("`onn`"), "{message}");
+    assert_eq!(hint, "did you mean `on`?");
+    let (_, hint) = refusal("nothing_like_it=1");
+    assert!(hint.contains("text, count, share"), "{hint}");
+    refusal("rows.0.m=1");
+    for allowed in ["_context:={}", "$ARGUMENTS=free", "rows.0.n=1"] {
+        assign(&module, &mut Map::new(), allowed).unwrap();
+    }
+    for open in [
+        json!({"properties": {"a": {}}, "additionalProperties": true}),
+        json!({"type": "object"}),
+    ] {
+        assign(&self::module("", &open), &mut Map::new(), "other=1").unwrap();
+    }
 }

@@ -15,7 +15,7 @@ use ir::media::Media;
 use ir::{ChatRequest, Feature, Generation, Message, Part, Request, ResponseFormat, Role};
 use serde_json::{Map, Value};
 
-pub use input::admit_input;
+pub use input::{AdmittedInput, admit_input};
 pub use output::output_schema;
 pub use published_schema::{envelope_schema, input_schema};
 pub(crate) use system::message as system_message;

@@ -104,11 +104,128 @@ fn reports_specific_code_for_invalid_input() {
         (json!({"text": "t", "n": 0}), "E1001"),
         (json!("text"), "E1001"),
     ] {
-        let error = admit_input(&module, &input).unwrap_err();
+        let error = admit_input(&module, input.clone()).unwrap_err();
         assert_eq!(error.code, code, "{input}: {}", error.message);
     }
-    admit_input(&module, &json!({"text": "t", "_context": {}})).unwrap();
-    admit_input(&module, &json!({"$ARGUMENTS": "free"})).unwrap();
+    let given = json!({"text": "t", "_context": {}});
+    assert_eq!(
+        Value::Object(admit_input(&module, given.clone()).unwrap().input),
+        given
+    );
+}
+
+/// The input that a run gets for free text and other fields.
+fn admitted(module: &Module, input: Value) -> Result<Value, (String, Value)> {
+    let admitted = admit_input(module, input);
+    admitted
+        .map(|admitted| Value::Object(admitted.input))
+        .map_err(|error| (error.code, Value::Object(error.details.unwrap_or_default())))
+}
+
+fn with_input(prompt: &str, input: &Value) -> Module {
+    match input {
+        Value::Null => module("", prompt, &json!({"data": {}})),
+        input => module("", prompt, &json!({"input": input, "data": {}})),
+    }
+}
+
+#[test]
+fn free_text_fills_arguments_or_the_only_required_text_field() {
+    let text = |fields: &[&str], required: &[&str]| {
+        let properties: Map<String, Value> = fields
+            .iter()
+            .map(|name| (String::from(*name), json!({"type": "string"})))
+            .collect();
+        json!({"type": "object", "required": required, "properties": properties})
+    };
+    let free = || json!({"$ARGUMENTS": "free"});
+    let one = text(&["text", "tone"], &["text"]);
+    for (prompt, schema, input) in [
+        ("Read ${text}, ${tone}", &one, json!({"text": "free"})),
+        ("Read $INPUT", &one, json!({"text": "free"})),
+        ("Read", &one, json!({"text": "free"})),
+        ("Read $ARGUMENTS", &text(&["tone"], &[]), free()),
+        ("Read $0", &text(&[], &[]), free()),
+        ("Read", &text(&[], &[]), json!({"query": "free"})),
+        ("Read", &Value::Null, json!({"query": "free"})),
+        // `$ARGUMENTS` reads these names too.
+        (
+            "Read $ARGUMENTS",
+            &text(&["code"], &["code"]),
+            json!({"$ARGUMENTS": "free", "code": "free"}),
+        ),
+        (
+            "Call @call:other($ARGUMENTS) ${tone}",
+            &text(&["tone"], &[]),
+            free(),
+        ),
+    ] {
+        let module = with_input(prompt, schema);
+        assert_eq!(admitted(&module, free()), Ok(input), "{prompt}");
+    }
+    let module = with_input("${text}", &one);
+    let given = json!({"$ARGUMENTS": "free", "tone": "dry"});
+    let (code, details) = admitted(
+        &with_input("${text} ${tone}", &text(&["text", "tone"], &["text", "tone"])),
+        free(),
+    )
+    .unwrap_err();
+    assert_eq!(
+        (code.as_str(), &details["fields"]),
+        ("E1002", &json!(["text", "tone"]))
+    );
+    assert_eq!(
+        admitted(&module, given),
+        Ok(json!({"tone": "dry", "text": "free"}))
+    );
+    let (code, details) = admitted(&with_input("${tone}", &text(&["tone"], &[])), free()).unwrap_err();
+    assert_eq!((code.as_str(), &details["fields"]), ("E1002", &json!(["tone"])));
+    let (code, _) = admitted(&module, json!({"$ARGUMENTS": "free", "text": "given"})).unwrap_err();
+    assert_eq!(code, "E1002");
+}
+
+#[test]
+fn input_with_free_text_is_validated() {
+    let schema = json!({"type": "object", "required": ["language"], "properties": {"language": {"enum": ["de", "fr"]}}});
+    let module = with_input("Translate $ARGUMENTS into ${language}.", &schema);
+    let (code, _) = admitted(&module, json!({"$ARGUMENTS": "free"})).unwrap_err();
+    assert_eq!(code, "E1002");
+    let (code, _) = admitted(&module, json!({"$ARGUMENTS": "free", "language": "xx"})).unwrap_err();
+    assert_eq!(code, "E1001");
+    let complete = json!({"language": "de", "$ARGUMENTS": "free"});
+    assert_eq!(admitted(&module, complete.clone()), Ok(complete));
+}
+
+#[test]
+fn fields_that_reach_no_request_are_reported() {
+    let schema = json!({"type": "object", "required": ["text"], "properties": {
+        "text": {"type": "string"}, "tone": {"type": "string"}, "kind": {"const": "letter"}
+    }});
+    let full = json!({"text": "t", "tone": "dry", "kind": "letter", "more": 1});
+    let unused = |prompt: &str| {
+        admit_input(&with_input(prompt, &schema), full.clone()).map(|admitted| admitted.unused)
+    };
+    for (prompt, expected) in [
+        ("Read.", &[][..]),
+        ("Read $INPUT ${tone}", &[]),
+        ("Read ${text} ${tone}", &["more"]),
+        ("Read ${text}", &["tone", "more"]),
+        ("Read ${tone} ${more} @call:other(${text})", &[]),
+        ("Read ${tone} ${more} @call:other({\"a\": \"$.text\"})", &[]),
+        ("Read ${tone} ${more} @call:other($.input.text)", &[]),
+        ("Read ${tone} @call:other", &[]),
+    ] {
+        assert_eq!(unused(prompt).unwrap(), expected, "{prompt}");
+    }
+    let error = unused("Read ${tone}").unwrap_err();
+    assert_eq!(error.code, "E1002");
+    assert_eq!(error.details.unwrap()["unused"], json!(["text"]));
+    let condition = module(
+        "composition:\n  pattern: conditional\n  requires: [{name: other}, {name: more}]\n  dataflow:\n    - {from: [other], to: [more], condition: \"$.text == 'x'\"}\n",
+        "Read ${tone} ${more}",
+        &json!({"input": schema, "data": {}}),
+    );
+    assert!(admit_input(&condition, full).unwrap().unused.is_empty());
 }
 
 #[test]

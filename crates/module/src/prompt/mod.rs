@@ -23,7 +23,11 @@ use serde_json::{Map, Value};
 
 pub use placeholder::{Placeholder, Token, tokens};
 
+/// Fields that `$ARGUMENTS` reads if the input has no text under that name.
+pub(crate) const ARGUMENT_NAMES: [&str; 2] = ["query", "code"];
+
 use crate::compose::{Results, Segment, segments};
+use crate::input::FREE_TEXT_KEY;
 use crate::module::Module;
 use crate::schema::Section;
 
@@ -148,10 +152,14 @@ impl Prompt {
 
 /// The free-text arguments of an input, under the names that existing callers use.
 fn arguments(input: &Map<String, Value>) -> &str {
-    ["$ARGUMENTS", "query", "code"]
-        .iter()
-        .find_map(|key| input.get(*key).and_then(Value::as_str))
-        .unwrap_or_default()
+    let text = argument_key(input).and_then(|key| input.get(key)?.as_str());
+    text.unwrap_or_default()
+}
+
+/// The key of the text that `$ARGUMENTS` stands for.
+pub(crate) fn argument_key(input: &Map<String, Value>) -> Option<&'static str> {
+    let mut keys = [FREE_TEXT_KEY].into_iter().chain(ARGUMENT_NAMES);
+    keys.find(|key| input.get(*key).is_some_and(Value::is_string))
 }
 
 /// `a.b` is a field within a field, unless there is one of exactly that name.

@@ -12,7 +12,7 @@ pub enum Placeholder<'a> {
 }
 
 impl Placeholder<'_> {
-    pub(super) fn shows_input(&self) -> bool {
+    pub(crate) fn shows_input(&self) -> bool {
         match self {
             Self::Arguments | Self::Argument(_) | Self::Input | Self::Field(_) => true,
             Self::Schema | Self::Media => false,

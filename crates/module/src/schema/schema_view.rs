@@ -65,6 +65,51 @@ impl<'a> SchemaView<'a> {
             .map(|schema| self.with(schema))
     }
 
+    /// The names of required properties. Those of alternatives are not required in every case.
+    pub(crate) fn required(self) -> Vec<&'a str> {
+        let mut names = Vec::new();
+        self.collect_required(&mut names, 0);
+        names
+    }
+
+    fn collect_required(self, names: &mut Vec<&'a str>, depth: usize) {
+        let Value::Object(map) = resolve(self.document, self.schema) else {
+            return;
+        };
+        if depth > limits::NESTING_MAX {
+            return;
+        }
+        let own = map.get("required").and_then(Value::as_array);
+        for name in own.into_iter().flatten().filter_map(Value::as_str) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let all = map.get("allOf").and_then(Value::as_array);
+        for inner in all.into_iter().flatten() {
+            self.with(inner).collect_required(names, depth + 1);
+        }
+    }
+
+    /// Whether a property with this name is declared.
+    pub(crate) fn declares(self, name: &str) -> bool {
+        let alternatives = self.alternatives();
+        let named =
+            |map: &&Map<String, Value>| map.get("properties").is_some_and(|own| own.get(name).is_some());
+        alternatives.iter().any(named)
+    }
+
+    /// Whether properties without a declaration are intended: none is declared, or a schema for others is.
+    pub(crate) fn is_open(self) -> bool {
+        let alternatives = self.alternatives();
+        let has = |key: &str| alternatives.iter().any(|map| map.contains_key(key));
+        let others = alternatives
+            .iter()
+            .filter_map(|map| map.get("additionalProperties"));
+        let mut others = others.filter(|others| others.is_object() || **others == Value::Bool(true));
+        !has("properties") || has("patternProperties") || others.next().is_some()
+    }
+
     /// All properties by name, in the author's order.
     pub(crate) fn properties(self) -> Vec<(&'a str, Self)> {
         let mut properties: Vec<(&str, Self)> = Vec::new();

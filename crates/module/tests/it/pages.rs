@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 /// Pages whose examples are prose, because they concern folders, other modules or sizes.
 const IN_WORDS: &[&str] = &[
     "M1001", "M1002", "M1003", "M1004", "M1005", "M1006", "M1008", "M1009", "M1010", "M1011", "M1012",
-    "M2003", "M2012", "M3002", "M3011", "M4001", "M4008", "M4009", "M4010", "M4012", "M4013", "M5001",
-    "M5002", "M5003", "M5007", "M6010", "M6012", "M6013", "M7003",
+    "M2003", "M2012", "M3002", "M3011", "M4001", "M4008", "M4009", "M4010", "M4012", "M4013", "M4014",
+    "M4015", "M4016", "M5001", "M5002", "M5003", "M5007", "M6010", "M6012", "M6013", "M7003",
 ];
 
 const MANIFEST: &[(&str, &str)] = &[

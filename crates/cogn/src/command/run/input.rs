@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use module::Module;
-use module::input::{assign, media_field, put_media};
+use module::input::{assign, free_text, media_field, put_media};
 use module::manifest::Modality;
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ pub(crate) const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub(crate) struct InputFlags {
     /// The input as a JSON file; `-` reads standard input.
     input: Option<PathBuf>,
-    /// Free text instead of a JSON input.
+    /// Free text instead of a JSON input: `$ARGUMENTS` of the prompt, else the only required text field.
     #[arg(
         long,
         value_name = "TEXT",
@@ -57,7 +57,7 @@ impl InputFlags {
 
     pub(crate) fn read(&self, module: &Module) -> Result<Value> {
         let given = match (&self.args, &self.input) {
-            (Some(text), _) => json!({"$ARGUMENTS": text, "query": text}),
+            (Some(text), _) => Value::Object(free_text(text.as_str())),
             (None, Some(path)) => read_file(path)?,
             (None, None) => json!({}),
         };
