@@ -134,7 +134,7 @@ pub(crate) fn command_store_settings(named: Option<PathBuf>, output: &Output) ->
     let url = match named {
         Some(path) => StoreUrl::Sqlite(path),
         None => {
-            let url = configured_store(&Settings::of(&Sources::from_environment(None)?.merge()?)?)?;
+            let url = configured_store_url()?;
             let StoreUrl::Sqlite(path) = &url;
             let owner = DataFolder::owner_of(path);
             let owner = owner.map(|project| format!(" (of the project {})", project.display()));
@@ -151,6 +151,11 @@ pub(crate) fn command_store_settings(named: Option<PathBuf>, output: &Output) ->
         bytes_max: None,
         durability: Durability::default(),
     })
+}
+
+/// The store of this folder's configuration.
+pub(crate) fn configured_store_url() -> Result<StoreUrl> {
+    configured_store(&Settings::of(&Sources::from_environment(None)?.merge()?)?)
 }
 
 fn configured_store(settings: &Settings) -> Result<StoreUrl> {

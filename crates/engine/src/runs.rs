@@ -262,7 +262,8 @@ impl Runs {
         };
         self.tasks.spawn(async move {
             let mut kept = None;
-            runs.catch_panic(run, &live, async { kept = task.await }).await;
+            let work = Box::pin(async { kept = task.await });
+            runs.catch_panic(run, &live, work).await;
             runs.live().remove(&run);
             drop((permit, kept));
         });

@@ -52,7 +52,7 @@ fn modules() -> Vec<(String, Arc<Module>)> {
     let text =
         json!({"type": "object", "properties": {"rationale": {"type": "string"}}, "required": ["rationale"]});
     let input = json!({"$defs": definitions(), "input": {"properties": {"tree": tree}}, "data": text});
-    let mut data = text.clone();
+    let mut data = text;
     data["properties"]["tree"] = tree;
     let data = json!({"$defs": definitions(), "input": {"type": "object"}, "data": data});
     let flow = "composition:

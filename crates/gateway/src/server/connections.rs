@@ -57,7 +57,7 @@ impl Connections {
             max: settings.connections_max,
             per_address_max: settings
                 .connections_per_address_max
-                .unwrap_or(settings.connections_max.div_ceil(2)),
+                .unwrap_or_else(|| settings.connections_max.div_ceil(2)),
             trusted: settings.trusted_proxies.clone(),
             open: Mutex::default(),
             changed: Notify::new(),

@@ -101,7 +101,6 @@ fn slowest_admitted_schemas_are_fast() {
         let mut size = largest_admitted(*family);
         while size > 0 {
             for (kind, spent) in spent(family(size), values()) {
-                println!("{name} of size {size}: {kind} takes {} ms", spent.as_millis());
                 if spent > SLOWEST {
                     slow.push(format!(
                         "{name} of size {size}: {kind} takes {} ms",

@@ -88,9 +88,9 @@ fn media_decoders_accept_arbitrary_input() {
     };
     bolero::check!().with_iterations(300).for_each(|bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
-        let read = serde_json::from_slice::<serde_json::Value>(bytes);
+        let read = serde_json::from_slice::<Value>(bytes);
         let seeded = crate::media::examples().into_iter().map(|(_, mut example)| {
-            crate::fixtures::disturb(&mut example, &(bytes.len(), 3, text.as_ref().into()));
+            disturb(&mut example, &(bytes.len(), 3, text.as_ref().into()));
             example
         });
         for value in read.into_iter().chain(seeded) {
@@ -116,9 +116,9 @@ fn message_decoders_accept_arbitrary_input() {
     };
     bolero::check!().with_iterations(100).for_each(|bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
-        let read = serde_json::from_slice::<serde_json::Value>(bytes);
+        let read = serde_json::from_slice::<Value>(bytes);
         let seeded = crate::messages::examples().into_iter().map(|(_, mut example)| {
-            crate::fixtures::disturb(&mut example, &(bytes.len(), 3, text.as_ref().into()));
+            disturb(&mut example, &(bytes.len(), 3, text.as_ref().into()));
             example
         });
         for value in read.into_iter().chain(seeded) {

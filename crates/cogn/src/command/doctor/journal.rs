@@ -4,15 +4,14 @@ use store::StoreUrl;
 use store::sqlite::{QuarantinedLog, quarantined};
 
 use super::finding::Finding;
-use crate::server_setup::command_store_settings;
+use crate::server_setup::configured_store_url;
 
 /// One finding for each file. Without a valid configuration the path of the journal is unknown, which is a
 /// finding of its own.
 pub(super) fn quarantine() -> Vec<Finding> {
-    let Ok(settings) = command_store_settings(None) else {
+    let Ok(StoreUrl::Sqlite(path)) = configured_store_url() else {
         return Vec::new();
     };
-    let StoreUrl::Sqlite(path) = settings.url;
     match quarantined(&path) {
         Ok(found) if found.is_empty() => {
             vec![Finding::ok("accounting records", "no unreadable records")]
