@@ -54,7 +54,7 @@ fn converted(bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
     match requantise(&from, &to) {
         Ok(true) => Ok(Some(fs::read(&to).unwrap())),
         Ok(false) => {
-            assert!(!to.exists());
+            assert!(!to.try_exists().unwrap());
             Ok(None)
         }
         Err(error) => Err(error.to_string()),

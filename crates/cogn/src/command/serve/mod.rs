@@ -82,9 +82,7 @@ impl Serve {
             let files = RunFiles::new(stores.media_folder(), settings.media.store_max);
             let engine = Engine::new(ports, engine_settings(&settings), folders.modules());
             let engine = engine.with_media(pipeline.with_run_files(Some(files)));
-            let listener = TcpListener::bind(listen)
-                .await
-                .with_context(|| format!("cannot listen on {listen}"))?;
+            let listener = bind(listen).await?;
             engine.recover().await.context("cannot recover unfinished runs")?;
             let stop = stop_signal();
             Banner::new(&engine, &store.url, listener.local_addr()?, tls.is_some()).print(output)?;
@@ -129,6 +127,11 @@ impl Serve {
             Ok(Exit::Success)
         })
     }
+}
+
+async fn bind(listen: SocketAddr) -> Result<TcpListener> {
+    let bound = TcpListener::bind(listen).await;
+    bound.with_context(|| format!("cannot listen on {listen}"))
 }
 
 pub(crate) fn engine_settings(settings: &Settings) -> engine::Settings {
