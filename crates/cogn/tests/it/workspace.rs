@@ -83,6 +83,8 @@ impl Workspace {
             .env("HOME", self.path().join("home"))
             .env("XDG_CONFIG_HOME", user_configuration_in(self.path()))
             .env_remove("COGNITIVE_MODULES_PATH")
+            .env_remove("XDG_STATE_HOME")
+            .env_remove("COGN_MODELS_DIR")
             .output()
             .expect("cogn runs");
         Ran { output }

@@ -125,7 +125,7 @@ pub fn plan(
         if let Some(near) = nearest_model(pool.candidates(), facts) {
             error
                 .message
-                .push_str(&format!("; did you mean the model `{near}`?"));
+                .push_str(&format!(" (did you mean the model `{near}`?)"));
         }
         return Err(error);
     }

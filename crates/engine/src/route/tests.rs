@@ -137,7 +137,7 @@ fn misspelt_model_is_suggested_among_allowed_ones() {
     case.request = request(Some("small-instrct"));
     let message = case.plan().expect_err("no such model").message;
     assert!(
-        message.ends_with("; did you mean the model `small-instruct`?"),
+        message.ends_with(" (did you mean the model `small-instruct`?)"),
         "{message}"
     );
     case.candidates.push(chat("any"));
