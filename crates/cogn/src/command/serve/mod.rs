@@ -85,7 +85,7 @@ impl Serve {
                 .with_context(|| format!("cannot listen on {listen}"))?;
             engine.recover().await.context("cannot recover unfinished runs")?;
             let stop = stop_signal();
-            Banner::new(&engine, &store.url, listener.local_addr()?, tls.is_some()).print(output)?;
+            Banner::new(&engine, &store.url, listener.local_addr()?, server).print(output)?;
             let gateway = Gateway::new(engine.clone(), stores.archive.clone(), settings.gateway(listen));
             let gateway = server_setup::configure_gateway(gateway, &stores, &clock, &settings, required)?;
             let swept = CancellationToken::new();
