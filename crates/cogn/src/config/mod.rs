@@ -24,7 +24,7 @@ pub(crate) use schema::{Problem, SCHEMA, problems};
 pub(crate) use secret::{from_environment as secret_of_environment, redact, resolve};
 pub(crate) use settings::{
     Backend, BackendKind, Gate, GateAction, GateRule, Jwt, LogFormat, Media, MediaFetch, MediaOversize,
-    Settings, TimeoutSettings,
+    Server, Settings, TimeoutSettings,
 };
 pub(crate) use source::{Sources, parse, read};
 

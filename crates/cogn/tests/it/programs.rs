@@ -179,7 +179,7 @@ fn encoder_is_pulled_listed_used_only_for_embeddings_and_removed() {
         .collect();
     here.sort();
     let name = |extension: &str| format!("all-minilm-l6-v2.{extension}");
-    let all = ["config.json", "json", "lock", "safetensors", "tokenizer.json"].map(name);
+    let all = ["config.json", "json", "safetensors", "tokenizer.json"].map(name);
     assert_eq!(here, all);
     let listed = workspace.run(&["models", "list", "--json"]).json();
     let row = |listed: &Value| {

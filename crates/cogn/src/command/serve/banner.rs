@@ -8,7 +8,9 @@ use anyhow::Result;
 use engine::Engine;
 use serde_json::json;
 use store::StoreUrl;
+use tracing::info;
 
+use crate::config::{LogFormat, Server};
 use crate::data_folder::DataFolder;
 use crate::output::Output;
 
@@ -24,13 +26,14 @@ pub(super) struct Banner {
     /// The folder of the journal and of the project to which it belongs.
     data: PathBuf,
     project: Option<PathBuf>,
+    log: LogFormat,
 }
 
 impl Banner {
-    pub(super) fn new(engine: &Engine, store: &StoreUrl, address: SocketAddr, tls: bool) -> Self {
+    pub(super) fn new(engine: &Engine, store: &StoreUrl, address: SocketAddr, server: &Server) -> Self {
         let StoreUrl::Sqlite(journal) = store;
         let journal = std::path::absolute(journal).unwrap_or_else(|_| journal.to_path_buf());
-        let scheme = if tls { "https" } else { "http" };
+        let scheme = if server.tls.is_some() { "https" } else { "http" };
         let mut backends: Vec<String> = Vec::new();
         for candidate in engine.fleet().candidates() {
             let about = match (&candidate.unavailable, &candidate.model) {
@@ -53,12 +56,19 @@ impl Banner {
             backends,
             data: journal.parent().unwrap_or(&journal).to_path_buf(),
             project: DataFolder::owner_of(&journal),
+            log: server.log,
         }
     }
 
+    /// With a log in JSON, every line on stderr is an event of the log.
     pub(super) fn print(&self, output: &Output) -> Result<()> {
         let url = &self.url;
         let docs = format!("{url}/docs");
+        if self.log == LogFormat::Json {
+            let (modules, backends) = (listed(&self.modules), listed(&self.backends));
+            let data_folder = self.data.display();
+            info!(url, modules, backends, docs, %data_folder, "server started");
+        }
         if output.json {
             let line = json!({
                 "listening": url,
@@ -71,6 +81,9 @@ impl Banner {
             return Ok(());
         }
         output.line(format!("listening on {url}"))?;
+        if self.log == LogFormat::Json {
+            return Ok(());
+        }
         let project = self.project.as_ref();
         let project = project.map(|project| format!(" (of the project {})", project.display()));
         output.note(format!("modules      {}", listed(&self.modules)));

@@ -85,7 +85,7 @@ impl Serve {
             let listener = bind(listen).await?;
             engine.recover().await.context("cannot recover unfinished runs")?;
             let stop = stop_signal();
-            Banner::new(&engine, &store.url, listener.local_addr()?, tls.is_some()).print(output)?;
+            Banner::new(&engine, &store.url, listener.local_addr()?, server).print(output)?;
             let mut gateway_settings = settings.gateway(listen);
             open_files::clamp_connections(&mut gateway_settings, open_files_max);
             let gateway = Gateway::new(engine.clone(), stores.archive.clone(), gateway_settings);
