@@ -32,6 +32,7 @@ pub mod openai_speech;
 pub mod openai_transcriptions;
 mod pending_blocks;
 pub mod response_summary;
+mod steps;
 mod stream;
 pub mod subtitles;
 mod timestamp;
