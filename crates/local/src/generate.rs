@@ -1,5 +1,6 @@
 //! Generation of one answer: prompt in, events out, token by token. It stops at the end of the answer, at a
-//! stop sequence, at the token limit, or when the receiver is dropped.
+//! stop sequence, at the token limit, or when the receiver is dropped. The evaluated prompt stays in the context for
+//! the next call.
 
 use std::hash::BuildHasher;
 
@@ -9,7 +10,6 @@ use ir::{
     ResponseFormat, Usage,
 };
 use llama_cpp_2::context::LlamaContext;
-use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::sampling::LlamaSampler;
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::token::data::LlamaTokenData;
@@ -22,10 +22,11 @@ use crate::detokenizer::{Detokenized, Detokenizer};
 use crate::grammar::SchemaMatcher;
 use crate::json_closer::JsonPosition;
 use crate::model::Model;
+use crate::prompt_cache::CachedContext;
 use crate::{limits, prompt, sampling};
 
 /// Why generation was aborted.
-enum Interrupted {
+pub(crate) enum Interrupted {
     /// The receiver of the events was dropped.
     ReceiverDropped,
     Failed(Error),
@@ -39,7 +40,7 @@ impl From<Error> for Interrupted {
 
 pub(crate) fn answer(
     model: &Model,
-    context: &mut LlamaContext<'_>,
+    context: &mut CachedContext<'_>,
     request: &Request,
     events: &Sender<Event>,
 ) {
@@ -49,7 +50,6 @@ pub(crate) fn answer(
         // The receiver may be gone.
         out.send(Event::Error { error }).ok();
     }
-    context.clear_kv_cache();
 }
 
 /// The sender of the events of a call.
@@ -80,7 +80,7 @@ impl EventSender<'_> {
 
 fn run(
     model: &Model,
-    context: &mut LlamaContext<'_>,
+    context: &mut CachedContext<'_>,
     chat: &ChatRequest,
     out: &EventSender<'_>,
 ) -> Result<(), Interrupted> {
@@ -91,7 +91,7 @@ fn run(
     if let Some(notice) = prompt.notice {
         ledger.note("/payload/messages", ir::Action::Replaced, notice);
     }
-    let room = u64::from(context.n_ctx());
+    let room = u64::from(context.llama.n_ctx());
     let length = prompt.tokens.len() as u64;
     if length >= room {
         let message = format!("the messages have {length} tokens; the model's context has {room}");
@@ -119,7 +119,7 @@ fn run(
         place: JsonPosition::default(),
         written: 0,
         limit: requested.min(room - length),
-        position: 0,
+        reused: 0,
         reserve_reached: false,
     };
     let reason = writer.write(context, prompt.tokens, out)?;
@@ -134,6 +134,7 @@ fn run(
         usage: Usage {
             input_tokens: Some(length),
             output_tokens: Some(writer.written),
+            cache_read_tokens: Some(writer.reused.min(length)),
             ..Usage::default()
         },
     })?;
@@ -206,8 +207,8 @@ struct AnswerWriter<'a> {
     place: JsonPosition,
     written: u64,
     limit: u64,
-    /// Position of the next token in the context.
-    position: i32,
+    /// Tokens of the prompt that were evaluated for an earlier call.
+    reused: u64,
     /// Whether the token reserve was reached.
     reserve_reached: bool,
 }
@@ -215,20 +216,19 @@ struct AnswerWriter<'a> {
 impl AnswerWriter<'_> {
     fn write(
         &mut self,
-        context: &mut LlamaContext<'_>,
+        context: &mut CachedContext<'_>,
         prompt: Vec<LlamaToken>,
         out: &EventSender<'_>,
     ) -> Result<FinishReason, Interrupted> {
-        let mut batch = LlamaBatch::new(limits::BATCH_TOKENS, 1);
         let mut pending = prompt;
-        // Tokens that the grammar forces at the start need no evaluation.
+        // Tokens that the grammar forces at the start are evaluated with the prompt.
         if let Some(reason) = self.put_forced(&mut pending, out)? {
             return Ok(reason);
         }
+        self.reused = context.begin(&pending) as u64;
+        let mut last = context.evaluate_prompt(&pending, || out.check_receiver())?;
         loop {
-            let last = self.evaluate(context, &mut batch, &pending, out)?;
-            pending.clear();
-            let Some(token) = self.choose(context, last)? else {
+            let Some(token) = self.choose(&context.llama, last)? else {
                 return Ok(self.natural_end());
             };
             if self.model.llama.vocab().is_eog(token) {
@@ -237,39 +237,13 @@ impl AnswerWriter<'_> {
             if let Some(reason) = self.put(token, out)? {
                 return Ok(reason);
             }
+            pending.clear();
             pending.push(token);
             if let Some(reason) = self.put_forced(&mut pending, out)? {
                 return Ok(reason);
             }
+            last = context.evaluate(&pending, || out.check_receiver())?;
         }
-    }
-
-    /// Evaluates tokens in batches; cancellation is checked between batches. Returns the batch index of the
-    /// scores of the next token.
-    fn evaluate(
-        &mut self,
-        context: &mut LlamaContext<'_>,
-        batch: &mut LlamaBatch<'_>,
-        tokens: &[LlamaToken],
-        out: &EventSender<'_>,
-    ) -> Result<i32, Interrupted> {
-        let mut last = 0;
-        let mut left = tokens.len();
-        for part in tokens.chunks(limits::BATCH_TOKENS) {
-            out.check_receiver()?;
-            batch.clear();
-            left -= part.len();
-            for (index, token) in part.iter().enumerate() {
-                let scored = left == 0 && index + 1 == part.len();
-                batch
-                    .add(*token, self.position, &[0], scored)
-                    .map_err(|error| runtime_failed(&error))?;
-                self.position += 1;
-            }
-            context.decode(batch).map_err(|error| runtime_failed(&error))?;
-            last = batch.n_tokens() - 1;
-        }
-        Ok(last)
     }
 
     /// The next token; `None` at the end of the grammar.
@@ -381,7 +355,7 @@ fn entropy() -> u32 {
     u32::try_from(wide >> 32).unwrap_or_default()
 }
 
-fn runtime_failed(error: &dyn std::fmt::Display) -> Error {
+pub(crate) fn runtime_failed(error: &dyn std::fmt::Display) -> Error {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     let message = format!("the runtime of the embedded model failed: {line}");

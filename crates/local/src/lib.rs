@@ -18,7 +18,12 @@ pub mod limits;
 mod model;
 mod options;
 #[cfg(feature = "llama")]
+mod processor;
+#[cfg(feature = "llama")]
 mod prompt;
+#[cfg(feature = "llama")]
+mod prompt_cache;
+mod requantise;
 #[cfg(feature = "llama")]
 mod sampling;
 #[cfg(any(feature = "llama", test))]
@@ -35,6 +40,7 @@ pub use embed::{Embedder, EmbedderOptions, EncoderFiles, FilesError};
 #[doc(hidden)]
 pub use model::runtime;
 pub use options::Options;
+pub use requantise::requantise;
 pub use upstream::LocalUpstream;
 pub use weights::{WeightsError, check_weights};
 

@@ -15,7 +15,7 @@ use llama_cpp_2::token::LlamaToken;
 
 use crate::grammar::Grammars;
 use crate::weights::check_weights;
-use crate::{Options, limits};
+use crate::{Options, limits, processor};
 
 #[derive(Debug)]
 pub(crate) struct Model {
@@ -129,8 +129,15 @@ fn open(path: &Path, vocabulary_only: bool) -> Result<LlamaModel, Error> {
 /// The runtime, initialised once per process. Public for benchmarks, which compare with its plain loop.
 ///
 /// # Errors
-/// If the runtime was initialised elsewhere in this process.
+/// If the runtime was initialised elsewhere in this process, or was compiled for another processor.
 pub fn runtime() -> Result<&'static LlamaBackend, Error> {
+    let missing = processor::missing();
+    if !missing.is_empty() {
+        return Err(not_enabled(format!(
+            "this processor lacks {}, which this build of the embedded model needs; build cogn on this machine",
+            missing.join(", ")
+        )));
+    }
     static RUNTIME: OnceLock<Option<LlamaBackend>> = OnceLock::new();
     let start = || {
         let mut backend = LlamaBackend::init().ok()?;

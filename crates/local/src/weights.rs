@@ -13,6 +13,10 @@ pub enum WeightsError {
     NotGguf { path: PathBuf },
     #[error("{} has GGUF version {version}; versions 2 and 3 are supported", path.display())]
     Version { path: PathBuf, version: u32 },
+    #[error("{} is damaged: {reason}", path.display())]
+    Damaged { path: PathBuf, reason: &'static str },
+    #[error("cannot write the requantised weights {}: {source}", path.display())]
+    NotRequantised { path: PathBuf, source: io::Error },
 }
 
 /// Checks magic number and version. A file that passes may still be invalid; the runtime reports that.

@@ -10,10 +10,10 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::{Builder, JoinHandle};
 
 use ir::{ChatRequest, Error, ErrorKind, Event, Phase, Request};
-use llama_cpp_2::context::LlamaContext;
 use tokio::sync::mpsc;
 
 use crate::model::{Model, Tokenizer};
+use crate::prompt_cache::CachedContext;
 use crate::{Options, generate, limits, prompt};
 
 /// Key of a loaded model: file, context, threads and queue length.
@@ -144,7 +144,7 @@ fn work(options: &Options, queue: &Receiver<Job>) {
         }
         match Model::load(options) {
             Ok(model) => match model.context(options) {
-                Ok(context) => serve(&model, context, job, queue),
+                Ok(context) => serve(&model, CachedContext::new(context), job, queue),
                 Err(error) => refuse(&job, &error),
             },
             Err(error) => refuse(&job, &error),
@@ -153,7 +153,7 @@ fn work(options: &Options, queue: &Receiver<Job>) {
 }
 
 /// Serves calls with a loaded model until the queue is closed or the runtime fails.
-fn serve(model: &Model, mut context: LlamaContext<'_>, first: Job, queue: &Receiver<Job>) {
+fn serve(model: &Model, mut context: CachedContext<'_>, first: Job, queue: &Receiver<Job>) {
     let mut next = Some(first);
     while let Some(job) = next.take().or_else(|| queue.recv().ok()) {
         if job.events.is_closed() {

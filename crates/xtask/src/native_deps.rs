@@ -13,6 +13,12 @@ pub(crate) const FEATURE: &str = "cogn/local";
 
 const PACKAGES: &[&str] = &["cmake", "make", "g++", "clang", "libclang-dev"];
 
+/// Compiles the embedded model for every machine with the portable instruction set, instead of for this one. The
+/// variable is read by `crates/local/cmake/instruction_set.cmake`.
+pub(crate) fn portable(command: &mut Command) -> &mut Command {
+    command.env("GGML_NATIVE", "OFF")
+}
+
 /// Returns when all dependencies are installed.
 #[expect(clippy::print_stderr, reason = "a build tool prints for its user")]
 pub(crate) fn ensure() -> Result<()> {

@@ -1,5 +1,5 @@
-//! The release build: with the embedded model, link-time optimised, and on request with profile-guided code
-//! layout (decision 58).
+//! The release build: with the embedded model for every machine with the portable instruction set, link-time
+//! optimised, and on request with profile-guided code layout (decision 58).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{build_cogn, capture, cargo, run, target};
+use crate::shell::{build_portable_cogn, capture, cargo, run, target};
 use crate::{bench, native_deps};
 
 pub(crate) const PROFILE: &str = "dist";
@@ -33,7 +33,7 @@ pub(crate) fn build(bolt: bool) -> Result<PathBuf> {
     if bolt {
         Tools::find()?.lay_out()
     } else {
-        build_cogn(PROFILE)
+        build_portable_cogn(PROFILE)
     }
 }
 
@@ -121,7 +121,7 @@ impl Tools {
 /// With the relocations that `llvm-bolt` requires.
 fn build_with_relocations() -> Result<PathBuf> {
     native_deps::ensure()?;
-    run(cargo([
+    let mut command = cargo([
         "rustc",
         "--locked",
         "-p",
@@ -130,10 +130,12 @@ fn build_with_relocations() -> Result<PathBuf> {
         "cogn",
         "--profile",
         PROFILE,
-    ])
-    .args(["--features", native_deps::FEATURE])
-    .args(["--config", "profile.dist.strip=\"none\""])
-    .args(["--", "-C", "link-arg=-Wl,--emit-relocs"]))?;
+    ]);
+    command
+        .args(["--features", native_deps::FEATURE])
+        .args(["--config", "profile.dist.strip=\"none\""])
+        .args(["--", "-C", "link-arg=-Wl,--emit-relocs"]);
+    run(native_deps::portable(&mut command))?;
     Ok(target(PROFILE)?.join("cogn"))
 }
 

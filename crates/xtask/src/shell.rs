@@ -53,10 +53,20 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Builds cogn with the embedded model and returns its path.
+/// Builds cogn with the embedded model, for the processor of this machine, and returns its path.
 pub(crate) fn build_cogn(profile: &str) -> Result<PathBuf> {
     native_deps::ensure()?;
     build("cogn", &["--features", native_deps::FEATURE], profile)
+}
+
+/// As [`build_cogn`], but for other machines too.
+pub(crate) fn build_portable_cogn(profile: &str) -> Result<PathBuf> {
+    native_deps::ensure()?;
+    let arguments = ["build", "--locked", "-p", "cogn", "--profile", profile];
+    let mut command = cargo(arguments);
+    command.args(["--features", native_deps::FEATURE]);
+    run(native_deps::portable(&mut command))?;
+    Ok(target(profile)?.join("cogn"))
 }
 
 /// Builds a binary and returns its path.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::models::{
-    CATALOGUE, CatalogueModel, InstalledModel, ModelKind, ModelStore, PullSource, WeightsSource,
+    CATALOGUE, CatalogueModel, InstalledModel, ModelKind, ModelStore, PullOptions, PullSource, WeightsSource,
     default_entry, pull,
 };
 use crate::output::{Output, hinted};
@@ -42,6 +42,9 @@ struct Pull {
     /// The required SHA-256 digest of the file.
     #[arg(long, value_name = "HEX")]
     sha256: Option<String>,
+    /// Do not requantise Q4_1 weights to Q4_0, which the runtime reads and generates faster.
+    #[arg(long)]
+    as_is: bool,
 }
 
 impl Models {
@@ -69,13 +72,12 @@ impl Pull {
             (None, Some(entry)) => PullSource::Name(String::from(entry.name)),
             (None, None) => return Err(hinted("there is no default model", "give a file or a URL")),
         };
-        let pulled = pull(
-            store,
-            &wanted,
-            self.name.as_deref(),
-            self.sha256.as_deref(),
-            output,
-        )?;
+        let options = PullOptions {
+            name: self.name.as_deref(),
+            digest: self.sha256.as_deref(),
+            as_is: self.as_is,
+        };
+        let pulled = pull(store, &wanted, options, output)?;
         let installed = &pulled.installed;
         if output.json {
             let mut shown = installed_json(installed);
@@ -95,6 +97,9 @@ impl Pull {
                 size(installed.bytes),
                 installed.path.display()
             ))?;
+            if installed.is_requantised() && !pulled.already {
+                output.note("requantised from Q4_1 to Q4_0, which this runtime computes faster");
+            }
         }
         Ok(Exit::Success)
     }
@@ -118,11 +123,13 @@ fn list(store: &ModelStore, output: &Output) -> Result<Exit> {
             None => String::from("not installed"),
         };
         output.line(format!(
-            "{}  {}  {}\n  {}\n  sha256 {}",
+            "{}  {}  {}\n  {}, {}\n  for {}\n  sha256 {}",
             entry.name.bold(),
             size(entry.bytes),
             state,
-            entry.title.dimmed(),
+            entry.title,
+            entry.licence,
+            entry.use_for,
             entry.sha256.dimmed()
         ))?;
         for source in entry.sources {
@@ -151,8 +158,10 @@ fn entry_json(entry: &CatalogueModel, store: &ModelStore) -> Value {
     json!({
         "name": entry.name,
         "title": entry.title,
+        "use_for": entry.use_for,
         "bytes": entry.bytes,
         "sha256": entry.sha256,
+        "requantised_sha256": entry.requantised_sha256,
         "licence": entry.licence,
         "sources": entry.sources.iter().map(|source| WeightsSource::describe(*source)).collect::<Vec<_>>(),
         "installed": installed.is_some(),
@@ -165,8 +174,10 @@ fn installed_json(installed: &InstalledModel) -> Value {
     json!({
         "name": installed.name,
         "title": null,
+        "use_for": null,
         "bytes": installed.bytes,
         "sha256": note.map(|note| &note.sha256),
+        "installed_sha256": note.and_then(|note| note.installed_sha256.as_ref()),
         "licence": null,
         "sources": note.map(|note| &note.source).into_iter().collect::<Vec<_>>(),
         "installed": true,

@@ -6,8 +6,12 @@
 pub(crate) struct CatalogueModel {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
+    /// What it is good for, and what it is not.
+    pub(crate) use_for: &'static str,
     pub(crate) bytes: u64,
     pub(crate) sha256: &'static str,
+    /// The digest after requantising, for weights of which the runtime has no fast kernel.
+    pub(crate) requantised_sha256: Option<&'static str>,
     pub(crate) licence: &'static str,
     pub(crate) sources: &'static [WeightsSource],
     pub(crate) form: ModelKind,
@@ -88,9 +92,11 @@ impl WeightsSource {
 pub(crate) const CATALOGUE: &[CatalogueModel] = &[
     CatalogueModel {
         name: "smollm2-135m-instruct",
-        title: "SmolLM2 135M Instruct, Q4_1: tiny and fast, for trying things out",
+        title: "SmolLM2 135M Instruct, Q4_1",
+        use_for: "trying cogn out and tests; its answers about a text are often wrong",
         bytes: 98_362_432,
         sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        requantised_sha256: Some("880ea3c14ddabf1018a815edb4ec1d2f9d2735aa7726f57ec5811f088f63f8e7"),
         licence: "Apache-2.0",
         sources: &[
             WeightsSource::Hub(
@@ -106,10 +112,54 @@ pub(crate) const CATALOGUE: &[CatalogueModel] = &[
         companions: &[],
     },
     CatalogueModel {
+        name: "smollm2-360m-instruct",
+        title: "SmolLM2 360M Instruct, Q4_K_M",
+        use_for: "short English texts and simple labels, on machines with little memory",
+        bytes: 270_590_880,
+        sha256: "2fa3f013dcdd7b99f9b237717fa0b12d75bbb89984cc1274be1471a465bac9c2",
+        requantised_sha256: None,
+        licence: "Apache-2.0",
+        sources: &[WeightsSource::Hub(
+            "https://huggingface.co/bartowski/SmolLM2-360M-Instruct-GGUF/resolve/main/SmolLM2-360M-Instruct-Q4_K_M.gguf",
+        )],
+        form: ModelKind::Generator,
+        companions: &[],
+    },
+    CatalogueModel {
+        name: "qwen3-0.6b",
+        title: "Qwen3 0.6B, Q8_0",
+        use_for: "labels and short extraction in many languages",
+        bytes: 639_446_688,
+        sha256: "9465e63a22add5354d9bb4b99e90117043c7124007664907259bd16d043bb031",
+        requantised_sha256: None,
+        licence: "Apache-2.0",
+        sources: &[WeightsSource::Hub(
+            "https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/resolve/main/Qwen3-0.6B-Q8_0.gguf",
+        )],
+        form: ModelKind::Generator,
+        companions: &[],
+    },
+    CatalogueModel {
+        name: "qwen3-1.7b",
+        title: "Qwen3 1.7B, Q4_K_M",
+        use_for: "extraction and classification in many languages; the best of these for text",
+        bytes: 1_107_409_472,
+        sha256: "b139949c5bd74937ad8ed8c8cf3d9ffb1e99c866c823204dc42c0d91fa181897",
+        requantised_sha256: None,
+        licence: "Apache-2.0",
+        sources: &[WeightsSource::Hub(
+            "https://huggingface.co/unsloth/Qwen3-1.7B-GGUF/resolve/main/Qwen3-1.7B-Q4_K_M.gguf",
+        )],
+        form: ModelKind::Generator,
+        companions: &[],
+    },
+    CatalogueModel {
         name: "qwen2.5-coder-1.5b-instruct",
-        title: "Qwen2.5 Coder 1.5B Instruct, Q4_K_M: slower, and much better at following a contract",
+        title: "Qwen2.5 Coder 1.5B Instruct, Q4_K_M",
+        use_for: "code, and extraction of fields; slow without several cores",
         bytes: 1_117_320_768,
         sha256: "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        requantised_sha256: None,
         licence: "Apache-2.0",
         sources: &[
             WeightsSource::Hub(
@@ -149,9 +199,11 @@ pub(crate) const CATALOGUE: &[CatalogueModel] = &[
     },
     CatalogueModel {
         name: "all-minilm-l6-v2",
-        title: "all-MiniLM-L6-v2: embeddings of sentences and paragraphs, 384 numbers each",
+        title: "all-MiniLM-L6-v2",
+        use_for: "embeddings of sentences and paragraphs, 384 numbers each",
         bytes: 90_868_376,
         sha256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        requantised_sha256: None,
         licence: "Apache-2.0",
         sources: &[
             WeightsSource::Hub(
@@ -183,7 +235,68 @@ pub(crate) const CATALOGUE: &[CatalogueModel] = &[
     },
 ];
 
+/// The largest generator that this machine runs well, as far as the size of the weights tells: they and the state of a
+/// conversation take at most half of the memory, and with fewer than four cores more than 700 MB are slow.
+pub(crate) fn suitable(memory_bytes: u64, cores: usize) -> Option<&'static CatalogueModel> {
+    let weights_max = if cores < 4 { 700_000_000 } else { u64::MAX };
+    let fits = |entry: &&CatalogueModel| {
+        let memory = entry.bytes + CONVERSATION_BYTES;
+        entry.form == ModelKind::Generator && memory <= memory_bytes / 2 && entry.bytes <= weights_max
+    };
+    let fitting = CATALOGUE.iter().filter(fits);
+    // Code is a special purpose.
+    fitting
+        .filter(|entry| !entry.name.contains("coder"))
+        .max_by_key(|entry| entry.bytes)
+}
+
+/// Memory beside the weights: the state of 8,192 tokens and the buffers of the runtime.
+const CONVERSATION_BYTES: u64 = 512 * 1024 * 1024;
+
 /// The default model of this kind.
 pub(crate) fn default_entry(form: ModelKind) -> Option<&'static CatalogueModel> {
     CATALOGUE.iter().find(|entry| entry.form == form)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CATALOGUE, ModelKind, default_entry, suitable};
+
+    const GIB: u64 = 1024 * 1024 * 1024;
+
+    #[test]
+    fn suitable_model_depends_on_memory_and_cores() {
+        for (memory, cores, expected) in [
+            (GIB, 2, None),
+            (3 * GIB / 2, 2, Some("smollm2-135m-instruct")),
+            (2 * GIB, 2, Some("smollm2-360m-instruct")),
+            (8 * GIB, 2, Some("qwen3-0.6b")),
+            (3 * GIB, 8, Some("qwen3-0.6b")),
+            (8 * GIB, 4, Some("qwen3-1.7b")),
+        ] {
+            let name = suitable(memory, cores).map(|entry| entry.name);
+            assert_eq!(name, expected, "{memory} bytes, {cores} cores");
+        }
+    }
+
+    #[test]
+    fn entries_are_complete_and_the_default_is_the_smallest() {
+        let generators: Vec<_> = CATALOGUE
+            .iter()
+            .filter(|entry| entry.form == ModelKind::Generator)
+            .collect();
+        assert!(generators.len() >= 4);
+        let smallest = generators.iter().min_by_key(|entry| entry.bytes);
+        let default = default_entry(ModelKind::Generator);
+        assert_eq!(default.map(|entry| entry.name), Some("smollm2-135m-instruct"));
+        assert_eq!(smallest.map(|entry| entry.name), Some("smollm2-135m-instruct"));
+        for entry in CATALOGUE {
+            assert_eq!(entry.sha256.len(), 64, "{}", entry.name);
+            assert!(
+                !entry.use_for.is_empty() && !entry.licence.is_empty() && !entry.sources.is_empty(),
+                "{}",
+                entry.name
+            );
+        }
+    }
 }

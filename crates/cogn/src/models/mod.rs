@@ -10,7 +10,7 @@ mod pull;
 mod pypi;
 mod store;
 
-pub(crate) use catalogue::{CATALOGUE, CatalogueModel, ModelKind, WeightsSource, default_entry};
+pub(crate) use catalogue::{CATALOGUE, CatalogueModel, ModelKind, WeightsSource, default_entry, suitable};
 pub(crate) use embedded::{ModelUnavailable, embedded, encoder};
-pub(crate) use pull::{PullSource, pull};
+pub(crate) use pull::{PullOptions, PullSource, pull};
 pub(crate) use store::{InstalledModel, ModelStore};

@@ -59,14 +59,24 @@ impl PullSource {
     }
 }
 
+/// How to install weights.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PullOptions<'a> {
+    /// The name of the installed model instead of the default.
+    pub(crate) name: Option<&'a str>,
+    /// The required digest.
+    pub(crate) digest: Option<&'a str>,
+    /// Whether the weights are installed without requantising them.
+    pub(crate) as_is: bool,
+}
+
 pub(crate) fn pull(
     store: &ModelStore,
     wanted: &PullSource,
-    name: Option<&str>,
-    digest: Option<&str>,
+    options: PullOptions<'_>,
     output: &Output,
 ) -> Result<Pulled> {
-    let name = match name {
+    let name = match options.name {
         Some(name) => String::from(name),
         None => wanted.name()?,
     };
@@ -84,15 +94,19 @@ pub(crate) fn pull(
         (None, None) => ModelKind::Generator,
     };
     let pulling = store.begin(&name, form)?;
-    let digest = digest
+    let digest = options
+        .digest
         .map(str::to_ascii_lowercase)
         .or_else(|| entry.map(|entry| String::from(entry.sha256)));
     if let Some(installed) = store.find(&name)
         && let Some(note) = &installed.note
         && digest.as_ref().is_none_or(|digest| *digest == note.sha256)
         && !matches!(wanted, PullSource::File(_))
+        && !(options.as_is && note.installed_sha256.is_some())
     {
-        let already = true;
+        let requantised = !options.as_is && requantise_installed(&installed, &pulling, entry)?;
+        let installed = store.find(&name).unwrap_or(installed);
+        let already = !requantised;
         return Ok(Pulled { installed, already });
     }
     let progress = Progress::new(output);
@@ -111,13 +125,58 @@ pub(crate) fn pull(
         }
     };
     progress.clear();
-    let finished = fetched.and_then(|note| pulling.finish(&note));
+    let finished = fetched.and_then(|mut note| {
+        if form == ModelKind::Generator && !options.as_is {
+            note.installed_sha256 = requantise(&pulling.partial, &pulling, entry)?;
+        }
+        pulling.finish(&note)
+    });
     finished.inspect_err(|error| clean_up(&pulling, error, output))?;
     let installed = store
         .find(&name)
         .context("the installed weights were not found")?;
     let already = false;
     Ok(Pulled { installed, already })
+}
+
+/// Requantises weights for which the runtime has no fast kernel, and verifies the result if its digest is known.
+/// Returns the digest; `None` if nothing was changed.
+fn requantise(from: &Path, pulling: &PullGuard, entry: Option<&CatalogueModel>) -> Result<Option<String>> {
+    let digest = pulling.requantise(from)?;
+    if let (Some(digest), Some(expected)) = (&digest, entry.and_then(|entry| entry.requantised_sha256))
+        && digest != expected
+    {
+        bail!("the digest of the requantised weights is {digest}, expected {expected}");
+    }
+    Ok(digest)
+}
+
+/// Requantises weights that are installed as they were pulled, without another download. Damaged weights are left
+/// as they are.
+fn requantise_installed(
+    installed: &InstalledModel,
+    pulling: &PullGuard,
+    entry: Option<&CatalogueModel>,
+) -> Result<bool> {
+    let Some(note) = &installed.note else {
+        return Ok(false);
+    };
+    if installed.form != ModelKind::Generator
+        || note.installed_sha256.is_some()
+        || sha256(&installed.path)? != note.sha256
+    {
+        return Ok(false);
+    }
+    let digest = requantise(&installed.path, pulling, entry).inspect_err(|_| discard(pulling))?;
+    let requantised = digest.is_some();
+    if requantised {
+        let note = ModelManifest {
+            installed_sha256: digest,
+            ..note.clone()
+        };
+        pulling.finish(&note).inspect_err(|_| discard(pulling))?;
+    }
+    Ok(requantised)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
@@ -266,6 +325,7 @@ fn verified(pulling: &PullGuard, digest: Option<&str>, source: &str) -> Result<M
     Ok(ModelManifest {
         sha256: actual,
         source: String::from(source),
+        installed_sha256: None,
     })
 }
 

@@ -32,11 +32,22 @@ pub(crate) struct InstalledModel {
     pub(crate) note: Option<ModelManifest>,
 }
 
+impl InstalledModel {
+    pub(crate) fn is_requantised(&self) -> bool {
+        let note = self.note.as_ref();
+        note.is_some_and(|note| note.installed_sha256.is_some())
+    }
+}
+
 /// The manifest beside the weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ModelManifest {
+    /// The digest of the file as it was pulled.
     pub(crate) sha256: String,
     pub(crate) source: String,
+    /// The digest of the installed file, if it was requantised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) installed_sha256: Option<String>,
 }
 
 /// Lock against concurrent pulls of the same model. It is released when the process ends; the lock file is
@@ -125,7 +136,7 @@ impl ModelStore {
         let companions = installed.form.companions().iter();
         let companions = companions.map(|extension| self.beside(name, extension));
         let partials = pulling.companions.iter().map(|(_, partial)| partial.clone());
-        let others = [self.beside(name, "json"), self.beside(name, "partial")];
+        let others = ["json", "partial", "requantised"].map(|extension| self.beside(name, extension));
         for left in companions.chain(partials).chain(others) {
             match fs::remove_file(&left) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
@@ -190,6 +201,20 @@ impl PullGuard {
         let found = self.companions.iter().find(|(known, _)| *known == extension);
         let found = found.map(|(_, partial)| partial.as_path());
         found.with_context(|| format!("models of this kind have no {extension}"))
+    }
+
+    /// Replaces the partial file by a requantised one and returns its digest; `None` if there is nothing to
+    /// requantise. `from` is the partial file, or the same weights elsewhere.
+    pub(crate) fn requantise(&self, from: &Path) -> Result<Option<String>> {
+        let to = self.partial.with_extension("requantised");
+        // Ignored: the next pull overwrites what cannot be removed.
+        let remove = |_: &_| fs::remove_file(&to).unwrap_or_default();
+        if !local::requantise(from, &to).inspect_err(remove)? {
+            return Ok(None);
+        }
+        let digest = sha256(&to)?;
+        fs::rename(&to, &self.partial).with_context(|| format!("cannot write {}", self.partial.display()))?;
+        Ok(Some(digest))
     }
 
     /// Verifies the partial files and renames them to their final names.

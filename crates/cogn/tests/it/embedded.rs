@@ -75,6 +75,7 @@ fn run_after_pull_needs_no_key() {
         &["models", "pull", &weights, "--name", "smollm2-135m-instruct"],
     );
     assert!(pulled.status.success(), "{}", stderr(&pulled));
+    requantised_digest_is_the_known_one(folder.path());
     let input = input();
     let output = cogn(folder.path(), &["run", "text-classifier", &input, "--json"]);
     let envelope: Value = serde_json::from_slice(&output.stdout).expect("an envelope");
@@ -94,4 +95,21 @@ fn run_after_pull_needs_no_key() {
     let assembled = module::stream::assemble_ndjson(&streamed.stdout);
     assert!(assembled.is_ok() && assembled.last_seq > 2, "{assembled:?}");
     assert_eq!(assembled.envelope["data"], envelope["data"]);
+}
+
+/// A pull by name verifies the digest after requantising; here the file is installed under that name.
+#[cfg(feature = "local")]
+fn requantised_digest_is_the_known_one(folder: &Path) {
+    let listed = cogn(folder, &["models", "list", "--json"]);
+    let listed: Value = serde_json::from_slice(&listed.stdout).expect("a list");
+    let rows = listed.as_array().expect("a list");
+    let entry = rows
+        .iter()
+        .find(|row| row["name"] == "smollm2-135m-instruct")
+        .expect("listed");
+    let note = std::fs::read(folder.join(".local/share/cogn/models/smollm2-135m-instruct.json"));
+    let note: Value = serde_json::from_slice(&note.expect("a manifest")).expect("JSON");
+    assert!(entry["requantised_sha256"].is_string(), "{entry}");
+    assert_eq!(entry["requantised_sha256"], note["installed_sha256"]);
+    assert_eq!(entry["sha256"], note["sha256"]);
 }

@@ -1,5 +1,5 @@
 //! `cogn models`: weights are stored complete with the right digest, or not at all. The weights here are
-//! eight bytes of GGUF and a tail; `embedded` uses real ones.
+//! a header of GGUF and a tail; `embedded` uses real ones.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -32,7 +32,8 @@ fn stderr(output: &Output) -> String {
 }
 
 fn weights() -> Vec<u8> {
-    let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+    // No tensors and no metadata.
+    let mut bytes = [b"GGUF\x03\0\0\0".as_slice(), &[0; 16]].concat();
     bytes.extend((0_u32..200_000).flat_map(u32::to_le_bytes));
     bytes
 }
@@ -319,5 +320,99 @@ fn concurrent_pulls_of_one_model_do_not_conflict() {
         cogn(folder.path(), &["models", "pull", "x.gguf"])
             .status
             .success()
+    );
+}
+
+/// One Q4_1 tensor of 32 weights: scale 0.5, minimum -4, and nibbles.
+fn q4_1_weights() -> Vec<u8> {
+    let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+    for count in [1_u64, 0, 1] {
+        bytes.extend(count.to_le_bytes());
+    }
+    bytes.extend([b"t".as_slice(), &1_u32.to_le_bytes(), &32_u64.to_le_bytes()].concat());
+    bytes.extend([3_u32.to_le_bytes().as_slice(), &[0; 8]].concat());
+    bytes.resize(bytes.len().next_multiple_of(32), 0);
+    bytes.extend([0x00, 0x38, 0x00, 0xc4]);
+    bytes.extend(b"0123456789abcdef");
+    bytes
+}
+
+/// The same tensor as Q4_0, which stores the minimum of -8 scales implicitly.
+fn is_q4_0(bytes: &[u8]) -> bool {
+    let start = q4_1_weights().len() - 20;
+    bytes.get(start..start + 18) == Some(&[b"\0\x38".as_slice(), b"0123456789abcdef"].concat())
+}
+
+#[test]
+fn q4_1_weights_are_requantised_once_and_verified_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = serve(q4_1_weights(), None, true);
+    let url = format!("http://{}/tiny.gguf", server.address);
+    let as_is = json(&cogn(
+        folder.path(),
+        &["models", "pull", &url, "--as-is", "--json"],
+    ));
+    let path = as_is["path"].as_str().expect("a path");
+    assert_eq!(fs::read(path).expect("the weights"), q4_1_weights());
+    assert!(as_is["installed_sha256"].is_null(), "{as_is}");
+    // Weights that were installed as they are need no second download.
+    let digest = as_is["sha256"].as_str().expect("a digest");
+    let pull = ["models", "pull", &url, "--sha256", digest, "--json"];
+    let pulled = json(&cogn(folder.path(), &pull));
+    assert_eq!(server.heads.lock().expect("unpoisoned").len(), 1);
+    assert_eq!(
+        (&pulled["already"], &pulled["sha256"]),
+        (&false.into(), &as_is["sha256"])
+    );
+    assert!(pulled["installed_sha256"].is_string(), "{pulled}");
+    assert!(is_q4_0(&fs::read(path).expect("the weights")));
+    let again = json(&cogn(folder.path(), &pull));
+    assert_eq!(again["already"], true);
+    assert_eq!(again["installed_sha256"], pulled["installed_sha256"]);
+    // A pull into an empty folder gives the same file.
+    fs::remove_dir_all(folder.path().join("models")).expect("removed");
+    let fresh = json(&cogn(folder.path(), &pull));
+    assert_eq!(fresh["installed_sha256"], pulled["installed_sha256"]);
+    assert!(is_q4_0(&fs::read(path).expect("the weights")));
+    let mut left: Vec<_> = fs::read_dir(folder.path().join("models"))
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .collect();
+    left.sort();
+    assert_eq!(left, ["tiny.gguf", "tiny.json"]);
+}
+
+#[test]
+fn installed_weights_with_a_wrong_digest_are_not_requantised() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = serve(q4_1_weights(), None, true);
+    let url = format!("http://{}/tiny.gguf", server.address);
+    let as_is = json(&cogn(
+        folder.path(),
+        &["models", "pull", &url, "--as-is", "--json"],
+    ));
+    let path = as_is["path"].as_str().expect("a path");
+    let mut changed = q4_1_weights();
+    *changed.last_mut().expect("bytes") = 0;
+    fs::write(path, &changed).expect("written");
+    json(&cogn(folder.path(), &["models", "pull", &url, "--json"]));
+    assert_eq!(fs::read(path).expect("the weights"), changed);
+}
+
+#[test]
+fn damaged_weights_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut truncated = q4_1_weights();
+    truncated.truncate(truncated.len() - 1);
+    fs::write(folder.path().join("x.gguf"), truncated).expect("written");
+    let output = cogn(folder.path(), &["models", "pull", "x.gguf"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("is damaged"), "{}", stderr(&output));
+    assert!(
+        !folder
+            .path()
+            .join("models/x.gguf")
+            .try_exists()
+            .expect("readable")
     );
 }

@@ -20,4 +20,7 @@ mod load;
 mod no_runtime;
 #[cfg(test)]
 #[cfg(feature = "llama")]
+mod prompt_reuse;
+#[cfg(test)]
+#[cfg(feature = "llama")]
 mod queue;

@@ -4,6 +4,7 @@
 mod backend;
 mod filesystem;
 mod finding;
+mod hardware;
 
 use std::path::PathBuf;
 
@@ -47,6 +48,7 @@ impl Doctor {
             )),
         }
         findings.push(embedded(&findings));
+        findings.push(hardware::advice());
         findings.push(filesystem::modules(search));
         findings.extend(filesystem::folders());
         for finding in &findings {
