@@ -88,6 +88,8 @@ pub const PAGE_RUNS: usize = 50;
 pub const COMMENT_BYTES_MAX: usize = 10_000;
 /// Most warnings beside one response of a vendor API.
 pub const WARNINGS_MAX: usize = 16;
+/// Most models that are named in an error about a missing one.
+pub const MODELS_SHOWN_MAX: usize = 8;
 /// Stack of a thread that compiles or applies a schema of a request: both are recursive.
 pub const SCHEMA_STACK_BYTES: usize = 64 * 1024 * 1024;
 /// Most of these threads; further work waits.

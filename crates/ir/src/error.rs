@@ -12,11 +12,13 @@ use crate::operation::Operation;
 /// Limit of reasons in a message.
 const REASONS_SHOWN_MAX: usize = 5;
 
-/// The kind decides retry, status and log level. Nothing else does.
+/// The kind decides retry, status, log level and whose fault it is. Nothing else does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     InvalidRequest,
+    /// The request names no model, and the back-end serves several.
+    ModelRequired,
     Unsupported,
     Auth,
     Quota,
@@ -27,10 +29,26 @@ pub enum ErrorKind {
     Network,
     Upstream,
     InvalidResponse,
+    /// The answer exceeds a limit of this server.
+    AnswerTooLarge,
     NoCandidate,
     NotEnabled,
     Cancelled,
     Internal,
+}
+
+/// What has to change for a call to succeed. A caller can cause any number of faults of the first two kinds
+/// with requests of its choice, so they never change the health of a back-end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// This request: another one may succeed on the same back-end.
+    Request,
+    /// The key of the back-end: another key of the same back-end may succeed.
+    Credential,
+    /// The back-end. The only fault that opens its breaker.
+    BackEnd,
+    /// This server or the client; the call says nothing about the back-end.
+    None,
 }
 
 /// Progress of the call when it failed.
@@ -93,10 +111,50 @@ impl RoutingFailure {
 }
 
 impl ErrorKind {
+    /// Every kind, for tests over all of them.
+    pub const ALL: [Self; 17] = [
+        Self::InvalidRequest,
+        Self::ModelRequired,
+        Self::Unsupported,
+        Self::Auth,
+        Self::Quota,
+        Self::RateLimited,
+        Self::ContextWindow,
+        Self::ContentPolicy,
+        Self::Timeout,
+        Self::Network,
+        Self::Upstream,
+        Self::InvalidResponse,
+        Self::AnswerTooLarge,
+        Self::NoCandidate,
+        Self::NotEnabled,
+        Self::Cancelled,
+        Self::Internal,
+    ];
+
+    /// The only table of whose fault an error is.
+    pub const fn fault(self) -> Fault {
+        match self {
+            // `NotEnabled` is a model or a path that the back-end does not have: the request named it.
+            Self::InvalidRequest
+            | Self::ModelRequired
+            | Self::Unsupported
+            | Self::ContextWindow
+            | Self::ContentPolicy
+            | Self::AnswerTooLarge
+            | Self::NotEnabled => Fault::Request,
+            Self::Auth | Self::Quota | Self::RateLimited => Fault::Credential,
+            Self::Timeout | Self::Network | Self::Upstream | Self::InvalidResponse => Fault::BackEnd,
+            Self::NoCandidate | Self::Cancelled | Self::Internal => Fault::None,
+        }
+    }
+
     /// The code of the canonical envelope.
     pub const fn canonical_code(self) -> &'static str {
         match self {
-            Self::InvalidRequest | Self::ContextWindow | Self::ContentPolicy => "InvalidRequest",
+            Self::InvalidRequest | Self::ModelRequired | Self::ContextWindow | Self::ContentPolicy => {
+                "InvalidRequest"
+            }
             Self::Unsupported => "MissingCapabilities",
             Self::Quota | Self::RateLimited => "RateLimited",
             Self::Timeout => "Timeout",
@@ -106,6 +164,7 @@ impl ErrorKind {
             | Self::Network
             | Self::Upstream
             | Self::InvalidResponse
+            | Self::AnswerTooLarge
             | Self::Cancelled
             | Self::Internal => "BackendError",
         }
@@ -199,6 +258,7 @@ impl Error {
         let streaming = matches!(self.phase, Phase::MidStream);
         match self.kind {
             ErrorKind::InvalidRequest => "E1001",
+            ErrorKind::ModelRequired => "E1002",
             ErrorKind::ContextWindow if before => "E1005",
             ErrorKind::ContextWindow => "E4003",
             ErrorKind::ContentPolicy => "E2004",
@@ -212,7 +272,7 @@ impl Error {
             ErrorKind::Quota => "E4016",
             ErrorKind::Auth => "E4007",
             ErrorKind::Unsupported => "E4011",
-            ErrorKind::InvalidResponse => "E3001",
+            ErrorKind::InvalidResponse | ErrorKind::AnswerTooLarge => "E3001",
             ErrorKind::Cancelled | ErrorKind::Internal => "E4000",
         }
     }
@@ -223,9 +283,12 @@ impl Error {
             ErrorKind::RateLimited | ErrorKind::Timeout | ErrorKind::Network | ErrorKind::Upstream => {
                 RetryScope::SameInstance
             }
-            ErrorKind::InvalidResponse | ErrorKind::Quota | ErrorKind::Auth | ErrorKind::NotEnabled => {
-                RetryScope::OtherInstance
-            }
+            ErrorKind::InvalidResponse
+            | ErrorKind::AnswerTooLarge
+            | ErrorKind::ModelRequired
+            | ErrorKind::Quota
+            | ErrorKind::Auth
+            | ErrorKind::NotEnabled => RetryScope::OtherInstance,
             ErrorKind::ContextWindow | ErrorKind::ContentPolicy | ErrorKind::Unsupported => {
                 RetryScope::OtherModel
             }

@@ -65,7 +65,8 @@ impl Fault {
 }
 
 use ErrorKind::{
-    Auth, ContextWindow, InvalidResponse, Network, NotEnabled, Quota, RateLimited, Timeout, Upstream,
+    AnswerTooLarge, Auth, ContextWindow, InvalidResponse, Network, NotEnabled, Quota, RateLimited, Timeout,
+    Upstream,
 };
 use Phase::{BeforeFirstByte, BeforeSend, MidStream};
 
@@ -214,7 +215,7 @@ pub const FAULTS: &[Fault] = &[
     ),
     broken(
         "50 MB of JSON",
-        (InvalidResponse, "E3001"),
+        (AnswerTooLarge, "E3001"),
         MidStream,
         FaultSetup::Answer(|_| {
             ScriptedResponse::good("application/json", "{\"text\": \"").repeat(vec![b'a'; 1 << 20], 50)
@@ -222,7 +223,7 @@ pub const FAULTS: &[Fault] = &[
     ),
     broken(
         "50 MB in one event",
-        (InvalidResponse, "E3001"),
+        (AnswerTooLarge, "E3001"),
         MidStream,
         FaultSetup::Answer(|d| {
             ScriptedResponse::good(content_type(d), "data: ").repeat(vec![b'a'; 1 << 20], 50)

@@ -114,6 +114,9 @@ fn kind_of(_dialect: Dialect, words: Option<&str>, message: &str, status: Option
         "context size",
         "prompt is too long",
         "too many tokens",
+        // A single request above the tokens per minute, which OpenAI answers with 429: waiting does not help.
+        // https://platform.openai.com/docs/guides/error-codes
+        "request too large",
     ];
     if matches_any(&["context_length_exceeded", "exceed_context_size"])
         || context.iter().any(|part| lower.contains(part))
@@ -192,6 +195,7 @@ fn quote(body: &[u8]) -> String {
 pub fn status_of(error: &Error) -> u16 {
     match error.kind {
         ErrorKind::InvalidRequest
+        | ErrorKind::ModelRequired
         | ErrorKind::ContextWindow
         | ErrorKind::ContentPolicy
         | ErrorKind::Unsupported => 400,
@@ -201,7 +205,9 @@ pub fn status_of(error: &Error) -> u16 {
         ErrorKind::Cancelled => 499,
         ErrorKind::Timeout => 504,
         ErrorKind::NoCandidate | ErrorKind::NotEnabled => 503,
-        ErrorKind::Network | ErrorKind::Upstream | ErrorKind::InvalidResponse => 502,
+        ErrorKind::Network | ErrorKind::Upstream | ErrorKind::InvalidResponse | ErrorKind::AnswerTooLarge => {
+            502
+        }
         ErrorKind::Internal => 500,
     }
 }

@@ -5,6 +5,8 @@ mod backend_warnings;
 #[cfg(test)]
 mod backends;
 #[cfg(test)]
+mod bad_requests;
+#[cfg(test)]
 mod batch;
 #[cfg(test)]
 mod browser;

@@ -72,14 +72,22 @@ impl Breaker {
         self.last_open_ms = 0;
     }
 
-    /// Records a failure; `at_once` opens the breaker immediately, as for a rejected key.
-    pub(super) fn fail(&mut self, at_once: bool, now_ms: u64, settings: &Settings) {
+    /// Records a failed request that the back-end answered. It closes an open breaker, and does not count in
+    /// a closed one, where it would hide failures.
+    pub(super) fn answer(&mut self) {
+        if self.state != State::Closed {
+            self.succeed();
+        }
+    }
+
+    /// Records a failure.
+    pub(super) fn fail(&mut self, now_ms: u64, settings: &Settings) {
         self.count(true);
         self.consecutive_failures += 1;
         let probe_failed = matches!(self.state, State::Open { probe: true, .. });
         let too_many = self.consecutive_failures >= settings.failures
             || self.calls >= CALLS_MIN && self.failure_share >= settings.failure_share;
-        if probe_failed || self.state == State::Closed && (at_once || too_many) {
+        if probe_failed || self.state == State::Closed && too_many {
             let open_ms = match self.last_open_ms {
                 0 => settings.open_ms,
                 last => last.saturating_mul(2),
@@ -126,7 +134,7 @@ mod tests {
         let mut breaker = Breaker::new();
         for _ in 0..settings.failures {
             assert_eq!(breaker.admit(0), BreakerDecision::Allow);
-            breaker.fail(false, 0, &settings);
+            breaker.fail(0, &settings);
         }
         (breaker, settings)
     }
@@ -152,7 +160,7 @@ mod tests {
         let mut now = settings.open_ms;
         for _ in 0..6 {
             assert_eq!(breaker.admit(now), BreakerDecision::Probe);
-            breaker.fail(false, now, &settings);
+            breaker.fail(now, &settings);
             pauses.push(breaker.ready_ms() - now);
             now = breaker.ready_ms();
         }
@@ -168,10 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn auth_failure_opens_immediately() {
-        let mut breaker = Breaker::new();
-        breaker.fail(true, 5, &Settings::default());
-        assert_eq!(breaker.admit(6), BreakerDecision::Reject);
+    fn answered_error_closes_an_open_breaker_and_changes_no_closed_one() {
+        let (mut breaker, settings) = broken();
+        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Probe);
+        breaker.answer();
+        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Allow);
+        let before = breaker;
+        breaker.answer();
+        assert_eq!(breaker, before);
     }
 
     proptest! {
@@ -185,7 +197,7 @@ mod tests {
                     if breaker.admit(0) != BreakerDecision::Allow {
                         return true;
                     }
-                    if (call + offset) % every == 0 { breaker.fail(false, 0, &settings) } else { breaker.succeed() }
+                    if (call + offset) % every == 0 { breaker.fail(0, &settings) } else { breaker.succeed() }
                 }
                 false
             };

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ir::error::{Fault, Phase};
 use ir::{Error, ErrorKind};
 
 use super::breaker::{Breaker, BreakerDecision};
@@ -24,6 +25,8 @@ pub(super) struct InstanceHealth {
     /// A copy of the breaker's `ready_ms`.
     ready_ms: AtomicU64,
     limited_until_ms: AtomicU64,
+    /// Until then, other back-ends and keys come first: its key was refused.
+    refused_until_ms: AtomicU64,
     inner: Mutex<InstanceInner>,
 }
 
@@ -40,6 +43,7 @@ impl InstanceHealth {
             latency_bits: AtomicU64::new(f64::NAN.to_bits()),
             ready_ms: AtomicU64::new(0),
             limited_until_ms: AtomicU64::new(0),
+            refused_until_ms: AtomicU64::new(0),
             inner: Mutex::new(InstanceInner {
                 breaker: Breaker::new(),
                 first_tokens: Histogram::default(),
@@ -55,6 +59,7 @@ impl InstanceHealth {
             latency_ms: (!latency_ms.is_nan()).then_some(latency_ms),
             tripped: self.ready_ms.load(Ordering::Relaxed) > now_ms,
             limited_ms: limited_until_ms.saturating_sub(now_ms),
+            key_refused: self.refused_until_ms.load(Ordering::Relaxed) > now_ms,
         }
     }
 
@@ -96,34 +101,32 @@ impl InstanceHealth {
     }
 
     pub(super) fn succeed(&self) {
+        self.refused_until_ms.store(0, Ordering::Relaxed);
         let mut inner = self.inner();
         inner.breaker.succeed();
         self.publish_ready(&inner);
     }
 
+    /// Records a failure. Only a fault of the back-end counts for the breaker: a caller can cause every other
+    /// one as often as it likes, and must not change the calls of others.
     pub(super) fn fail(&self, error: &Error, now_ms: u64, settings: &Settings) {
         if error.kind == ErrorKind::RateLimited {
             let until_ms = now_ms + error.retry_after_ms.unwrap_or(PAUSE_MS);
             self.limited_until_ms.fetch_max(until_ms, Ordering::Relaxed);
         }
+        // The key will not be valid a second later either.
+        if matches!(error.kind, ErrorKind::Auth | ErrorKind::Quota) {
+            let until_ms = now_ms + settings.breaker.open_max_ms;
+            self.refused_until_ms.store(until_ms, Ordering::Relaxed);
+        }
         let mut inner = self.inner();
-        match error.kind {
-            // The instance is up and answered.
-            ErrorKind::RateLimited
-            | ErrorKind::InvalidRequest
-            | ErrorKind::Unsupported
-            | ErrorKind::ContextWindow
-            | ErrorKind::ContentPolicy => inner.breaker.succeed(),
-            // The key will not be valid a second later either.
-            ErrorKind::Auth | ErrorKind::Quota => inner.breaker.fail(true, now_ms, &settings.breaker),
-            ErrorKind::Timeout
-            | ErrorKind::Network
-            | ErrorKind::Upstream
-            | ErrorKind::InvalidResponse
-            | ErrorKind::NotEnabled => inner.breaker.fail(false, now_ms, &settings.breaker),
-            ErrorKind::NoCandidate | ErrorKind::Cancelled | ErrorKind::Internal => {
-                inner.breaker.release_probe();
+        match error.kind.fault() {
+            Fault::BackEnd => inner.breaker.fail(now_ms, &settings.breaker),
+            // The back-end answered, so it is up.
+            Fault::Request | Fault::Credential if error.phase != Phase::BeforeSend => {
+                inner.breaker.answer();
             }
+            Fault::Request | Fault::Credential | Fault::None => inner.breaker.release_probe(),
         }
         self.publish_ready(&inner);
     }

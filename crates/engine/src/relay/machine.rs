@@ -291,7 +291,7 @@ impl RelayMachine {
         self.buffered.push((number, said));
         if long.max(self.held_bytes) > limits::RELAY_BUFFER_BYTES_MAX {
             let message = "the answer exceeds the relay buffer";
-            let error = Error::new(ErrorKind::InvalidResponse, Phase::MidStream, message);
+            let error = Error::new(ErrorKind::AnswerTooLarge, Phase::MidStream, message);
             self.fail_attempt(number, error, now_ms, out);
         }
     }

@@ -77,4 +77,6 @@ pub struct LoadSnapshot {
     pub tripped: bool,
     /// Remaining time of a rate limit; 0 if there is none.
     pub limited_ms: u64,
+    /// Its key was refused lately: it is tried after the others.
+    pub key_refused: bool,
 }

@@ -1,5 +1,5 @@
 //! Rank of eligible back-ends: preferred ones, then higher priority, then fewest missing optional features,
-//! then the score of the policy. Only as many as a run may try are sorted.
+//! then those whose key was not refused lately, then the score of the policy. Only as many as a run may try are sorted.
 
 use std::cmp::Ordering;
 
@@ -19,6 +19,7 @@ pub(super) struct SortKey {
     /// Position among the preferred back-ends; larger than all of them if not preferred.
     pub(super) preference: usize,
     pub(super) far: bool,
+    pub(super) key_refused: bool,
     pub(super) priority: i32,
     pub(super) score: f64,
     /// Breaks ties, so that equal candidates share the work.
@@ -32,6 +33,7 @@ impl SortKey {
             .then(other.priority.cmp(&self.priority))
             .then(self.missing_optional.cmp(&other.missing_optional))
             .then(self.far.cmp(&other.far))
+            .then(self.key_refused.cmp(&other.key_refused))
             .then(self.score.total_cmp(&other.score))
             .then(self.tie.total_cmp(&other.tie))
             .then(self.index.cmp(&other.index))
@@ -39,13 +41,16 @@ impl SortKey {
 
     /// Whether two candidates are in the same pool, where only the policy distinguishes them.
     fn same_pool(&self, other: &Self) -> bool {
-        (self.missing_optional, self.preference, self.priority, self.far)
-            == (
-                other.missing_optional,
-                other.preference,
-                other.priority,
-                other.far,
+        let pool = |one: &Self| {
+            (
+                one.missing_optional,
+                one.preference,
+                one.priority,
+                one.far,
+                one.key_refused,
             )
+        };
+        pool(self) == pool(other)
     }
 }
 
@@ -66,6 +71,7 @@ pub(super) fn rank(
         missing_optional: facts.wanted.lacking(marks),
         preference: position.unwrap_or(preferred.len()),
         far,
+        key_refused: signals.key_refused,
         priority: candidate.priority,
         score: policy_score(policy, candidate, marks.hash, signals, facts),
         tie: draw(facts.seed, marks.hash),

@@ -34,17 +34,21 @@ pub(super) fn from_upstream_error(
             RunMode::Stream => Code::E2011,
         },
         ErrorKind::ContextWindow => Code::E4003,
+        ErrorKind::ModelRequired => Code::E1002,
         ErrorKind::Unsupported => Code::E4011,
         ErrorKind::Quota => Code::E4016,
         ErrorKind::Auth => Code::E4007,
         ErrorKind::ContentPolicy => Code::E2004,
         _ if content_sent => Code::E2010,
-        ErrorKind::InvalidResponse => Code::E3001,
+        ErrorKind::InvalidResponse | ErrorKind::AnswerTooLarge => Code::E3001,
         _ => Code::E4001,
     };
     let mut body = ErrorBody::new(code, error.message_with_reasons());
     if code == Code::E3001 {
         body = body.detail("reason", "invalid_response");
+    }
+    if code == Code::E1002 {
+        body = body.detail("field", "_options.model");
     }
     if let Some(status) = error.status {
         body = body.detail("upstream_status", status);

@@ -5,6 +5,8 @@ mod composed;
 #[cfg(test)]
 mod fault_injection;
 #[cfg(test)]
+mod faults_of_callers;
+#[cfg(test)]
 mod gates;
 #[cfg(test)]
 mod journal_full;

@@ -11,6 +11,7 @@ use tenancy::Scope;
 use super::chat_call::{ChatCall, headers_of};
 use super::error::VendorError;
 use super::extensions::ValidateMode;
+use super::list_models::model_missing;
 use super::module_model::ModuleChat;
 use super::response_encoder::ResponseMeta;
 use super::resumable::Place;
@@ -36,7 +37,9 @@ pub(super) async fn chat(
     }
     let bytes = read_bytes(body, gateway.settings().body_read).await?;
     let mut vendor_request = VendorRequest::parse(dialect, bytes, headers)?;
-    let model = String::from(vendor_request.model()?);
+    let Some(model) = vendor_request.model().map(String::from) else {
+        return Err(model_missing(gateway, &client.caller));
+    };
     let target = resolve(gateway, &client.caller, &model)?;
     let (streams, shows_usage, extensions) = (
         vendor_request.streams(),

@@ -13,6 +13,7 @@ use tenancy::Scope;
 
 use super::admission::admit;
 use super::error::VendorError;
+use super::list_models::model_missing;
 use super::target::{Target, resolve};
 use super::vendor_request::VendorRequest;
 use crate::request::read_bytes;
@@ -29,7 +30,10 @@ pub(super) async fn count(
     client.caller.require(Scope::Execute)?;
     let bytes = read_bytes(body, gateway.settings().body_read).await?;
     let mut vendor_request = VendorRequest::parse(Dialect::Anthropic, bytes, headers)?;
-    let backend = match resolve(gateway, &client.caller, vendor_request.model()?)? {
+    let Some(model) = vendor_request.model() else {
+        return Err(model_missing(gateway, &client.caller));
+    };
+    let backend = match resolve(gateway, &client.caller, model)? {
         Target::Model { name, backend } => {
             vendor_request.rename(&name);
             backend

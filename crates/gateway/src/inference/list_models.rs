@@ -9,11 +9,13 @@ use module::Code;
 use serde_json::{Value, json};
 use tenancy::{Caller, Scope};
 
+use super::error::VendorError;
 use super::target::{MODULE_PREFIX, unknown};
 use super::vendor::Vendor;
 use crate::auth::AuthenticatedCaller;
 use crate::endpoint::{Endpoint, any_of_type, object, one_of, text};
 use crate::extract::PathName;
+use crate::limits::MODELS_SHOWN_MAX;
 use crate::response::ApiError;
 use crate::state::Gateway;
 
@@ -89,6 +91,17 @@ fn describe(id: &str, owner: &str) -> Value {
         "owned_by": owner,
         "display_name": id,
     })
+}
+
+/// The error for a request without a model: names of models, and where the others are listed.
+pub(super) fn model_missing(gateway: &Gateway, caller: &Caller) -> VendorError {
+    let names = names(gateway, caller).unwrap_or_default();
+    let shown: Vec<&str> = names.keys().map(String::as_str).take(MODELS_SHOWN_MAX).collect();
+    let message = match shown.is_empty() {
+        true => String::from("`model` is missing; see /v1/models"),
+        false => format!("`model` is missing; name one of /v1/models: {}", shown.join(", ")),
+    };
+    VendorError::new(400, Code::E1002.as_str(), message)
 }
 
 /// Every model name that this caller may use, with its owner.

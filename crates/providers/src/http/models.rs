@@ -1,7 +1,8 @@
 //! The model list of a server: requested by a back-end check, and once by a back-end without a configured
 //! model. If the server has exactly one model, it is used; with several, one must be configured or
-//! requested.
+//! requested. The lack of a model is a fault of the request and never of the back-end.
 
+use ir::error::Fault;
 use ir::{Error, ErrorKind, Phase};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
@@ -47,19 +48,47 @@ pub(super) async fn list(instance: &HttpInner) -> Result<Vec<String>, Error> {
 pub(super) async fn sole_model(instance: &HttpInner) -> Result<&str, Error> {
     let name = &instance.options.name;
     let found = instance.only_model.get_or_try_init(|| async {
-        let mut models = list(instance).await?;
+        let mut models = list(instance).await.map_err(|error| unlisted(name, error))?;
         match (models.len(), models.pop()) {
             (1, Some(model)) => Ok(model),
+            (0, _) => Err(model_required(&format!("back-end {name} lists none"))),
             (count, last) => {
                 models.extend(last);
-                let shown: Vec<_> = models.iter().take(MODELS_SHOWN_MAX).map(String::as_str).collect();
-                let message = format!(
-                    "no model was named, and back-end {name} has {count}: {}",
-                    shown.join(", ")
-                );
-                Err(Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message))
+                let mut shown = models;
+                shown.truncate(MODELS_SHOWN_MAX);
+                if shown.len() < count {
+                    shown.push(String::from("..."));
+                }
+                let shown = shown.join(", ");
+                Err(model_required(&format!("back-end {name} has {count}: {shown}")))
             }
         }
     });
     found.await.map(String::as_str)
+}
+
+/// A server whose list cannot be read may still answer requests that name a model. Only a server that does
+/// not respond at all has failed.
+fn unlisted(name: &str, error: Error) -> Error {
+    match error.kind.fault() {
+        Fault::BackEnd if error.status.is_some() || error.kind == ErrorKind::InvalidResponse => Error {
+            kind: ErrorKind::NotEnabled,
+            message: format!(
+                "the models of back-end {name} cannot be listed: {}",
+                error.message
+            ),
+            status: None,
+            ..error
+        },
+        Fault::Request => model_required(&format!("back-end {name} lists none: {}", error.message)),
+        Fault::BackEnd | Fault::Credential | Fault::None => error,
+    }
+}
+
+fn model_required(models: &str) -> Error {
+    let message = format!(
+        "no model was named, and {models}; name one in `model` (`_options.model` for a module), or set `model` \
+         of the back-end"
+    );
+    Error::new(ErrorKind::ModelRequired, Phase::BeforeSend, message)
 }

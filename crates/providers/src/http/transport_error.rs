@@ -18,7 +18,7 @@ pub(super) fn total_timeout(phase: Phase, total: Duration) -> Error {
 
 pub(super) fn too_large(limit: usize) -> Error {
     let message = format!("the answer is larger than {limit} bytes");
-    Error::invalid_response(Phase::MidStream, message)
+    Error::new(ErrorKind::AnswerTooLarge, Phase::MidStream, message)
 }
 
 pub(super) fn unexpected_content_type(content_type: &str) -> Error {

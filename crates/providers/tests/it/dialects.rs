@@ -187,8 +187,9 @@ fn uses_sole_model_of_server_and_requires_choice_among_several() {
             let back_end = open(client(&ClientOptions::default()), unbound);
             let seen = ask(&back_end, chat()).await;
             let error = error_of(&seen);
-            assert_eq!(error.kind, ErrorKind::NotEnabled);
+            assert_eq!(error.kind, ErrorKind::ModelRequired);
             assert!(error.message.contains("a, b"), "{error:?}");
+            assert!(error.message.contains("`model`"), "{error:?}");
         }
     });
 }

@@ -241,15 +241,15 @@ fn failures_are_one_error_and_free_the_spill_store() {
             "sound announced too large",
             speak(),
             announced("audio/wav", MEDIA_ANSWER_BYTES_MAX + 1),
-            ErrorKind::InvalidResponse,
+            ErrorKind::AnswerTooLarge,
         ),
         (
             "picture announced too large",
             draw(),
             announced("application/json", MEDIA_ANSWER_BYTES_MAX + 1),
-            ErrorKind::InvalidResponse,
+            ErrorKind::AnswerTooLarge,
         ),
-        ("sound too large", speak(), endless, ErrorKind::InvalidResponse),
+        ("sound too large", speak(), endless, ErrorKind::AnswerTooLarge),
     ];
     run(async {
         for (name, request, answer, kind) in cases {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 pub fn encode(error: &Error) -> Value {
     let kind = match error.kind {
         ErrorKind::InvalidRequest
+        | ErrorKind::ModelRequired
         | ErrorKind::ContextWindow
         | ErrorKind::ContentPolicy
         | ErrorKind::Unsupported => "invalid_request_error",

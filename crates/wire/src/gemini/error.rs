@@ -8,6 +8,7 @@ use crate::error_body::status_of;
 pub fn encode(error: &Error) -> Value {
     let word = match error.kind {
         ErrorKind::InvalidRequest
+        | ErrorKind::ModelRequired
         | ErrorKind::ContextWindow
         | ErrorKind::ContentPolicy
         | ErrorKind::Unsupported => "INVALID_ARGUMENT",
@@ -18,7 +19,7 @@ pub fn encode(error: &Error) -> Value {
         ErrorKind::Network | ErrorKind::Upstream | ErrorKind::NoCandidate | ErrorKind::NotEnabled => {
             "UNAVAILABLE"
         }
-        ErrorKind::InvalidResponse | ErrorKind::Internal => "INTERNAL",
+        ErrorKind::InvalidResponse | ErrorKind::AnswerTooLarge | ErrorKind::Internal => "INTERNAL",
     };
     let mut inner = json!({"code": status_of(error), "message": error.message, "status": word});
     if let (Some(wait), Some(inner)) = (error.retry_after_ms, inner.as_object_mut()) {

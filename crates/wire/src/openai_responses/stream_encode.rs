@@ -107,7 +107,9 @@ fn word_of(error: &ir::Error) -> &str {
     match error.kind {
         ir::ErrorKind::RateLimited => "rate_limit_exceeded",
         ir::ErrorKind::Auth => "authentication_error",
-        ir::ErrorKind::InvalidRequest | ir::ErrorKind::Unsupported => "invalid_request_error",
+        ir::ErrorKind::InvalidRequest | ir::ErrorKind::ModelRequired | ir::ErrorKind::Unsupported => {
+            "invalid_request_error"
+        }
         ir::ErrorKind::ContextWindow => "context_length_exceeded",
         ir::ErrorKind::Quota => "insufficient_quota",
         ir::ErrorKind::Timeout => "timeout",

@@ -69,7 +69,7 @@ impl RunMachine {
             } => {
                 if self.reply.len() + text.len() > limits::REPLY_BYTES_MAX {
                     let message = "the reply is longer than allowed";
-                    let error = Error::new(ErrorKind::InvalidResponse, Phase::MidStream, message);
+                    let error = Error::new(ErrorKind::AnswerTooLarge, Phase::MidStream, message);
                     return self.fail_attempt(number, error, now_ms, out);
                 }
                 self.reply.push_str(&text);
