@@ -119,16 +119,19 @@ impl Call {
         gateway: &Gateway,
         mode: RunMode,
     ) -> Result<(Option<Permit>, Option<Queue>), ApiError> {
-        match gateway.limiter.try_acquire(&self.client.caller)? {
-            Acquire::Ready(turn) => Ok((Some(Permit::new(turn)), None)),
+        let reserved = self.client.reservation.take_turn();
+        let body = self.client.reservation.take_body();
+        let reserved = reserved.map_or_else(|| gateway.limiter.try_acquire(&self.client.caller), Ok)?;
+        match reserved {
+            Acquire::Ready(turn) => Ok((Some(Permit::new((turn, body))), None)),
             Acquire::Queued(wait) if mode == RunMode::Stream => {
                 let wait = wait.map(|turn| {
-                    let turn = turn.map(Permit::new);
+                    let turn = turn.map(|turn| Permit::new((turn, body)));
                     turn.map_err(|refusal| Box::new(refusal.into_body()))
                 });
                 Ok((None, Some(Queue::new(wait))))
             }
-            Acquire::Queued(wait) => Ok((Some(Permit::new(wait.await?)), None)),
+            Acquire::Queued(wait) => Ok((Some(Permit::new((wait.await?, body))), None)),
         }
     }
 

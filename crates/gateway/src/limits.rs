@@ -4,15 +4,30 @@ use std::time::Duration;
 
 /// Largest request body that is read.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Most JSON values in one request body or message; each takes up to 500 bytes of memory.
-pub const JSON_VALUES_MAX: usize = 500_000;
+/// Default memory for request bodies that are being read, parsed or used by a call.
+pub const BODY_MEMORY_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Memory of one JSON value beyond its text, as an estimate for that budget.
+pub const JSON_VALUE_BYTES: usize = 256;
+/// Bodies of this size, and trees with so many values, are not counted.
+pub const BODY_FREE_BYTES: usize = 16 * 1024;
+pub const JSON_FREE_VALUES: usize = 4_096;
+/// A call holds the memory of a body above this estimate until it has ended.
+pub const BODY_HELD_BYTES: usize = 1024 * 1024;
+/// Timeout of waiting for that memory.
+pub const BODY_WAIT: Duration = Duration::from_secs(10);
+/// Most bodies of one caller that are being read; further ones wait.
+pub const BODIES_PER_CALLER_MAX: usize = 256;
+/// Largest body that is read for a caller without a run permit, because it may resume a run.
+pub const REFUSED_BODY_BYTES_MAX: usize = 64 * 1024;
+/// Callers whose share is kept before those without a body are dropped.
+pub const BODY_CALLERS_MAX: usize = 1_024;
 /// Largest form with files that is read.
 pub const FORM_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Most multipart forms in memory at a time; further ones wait to be read.
+/// Most multipart forms in memory at a time, and twice as many as of one caller; further ones wait to be read.
 pub const FORMS_MAX: usize = 128;
 /// Most fields of a form.
 pub const FORM_FIELDS_MAX: usize = 64;
-/// Longest multipart field that is not a file.
+/// Most bytes of all fields of a form that are not files.
 pub const FORM_TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Default interval between heartbeats of a stream.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -34,6 +49,8 @@ pub const HANDSHAKE: Duration = Duration::from_secs(10);
 pub const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Most concurrent requests on one HTTP/2 connection.
 pub const REQUESTS_PER_CONNECTION_MAX: u32 = 256;
+/// Bytes of one HTTP/2 body that a client may send ahead of its reading.
+pub const BODY_WINDOW_BYTES: u32 = 128 * 1024;
 /// Send buffer of one HTTP/2 stream.
 pub const SEND_BUFFER_BYTES_MAX: usize = 256 * 1024;
 /// Default limit of open streams per client.

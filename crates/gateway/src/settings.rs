@@ -18,6 +18,8 @@ pub struct Settings {
     pub connections_max: usize,
     /// Timeout for request headers and for idle connections. Fixed at start.
     pub header_read: Duration,
+    /// Memory for request bodies that are being read, parsed or used by a call. Fixed at start.
+    pub body_memory_bytes_max: usize,
     /// Timeout for a request body.
     pub body_read: Duration,
     /// Time without write progress after which a connection is closed. Fixed at start.
@@ -51,6 +53,7 @@ impl Default for Settings {
             streams_per_client_max: limits::STREAMS_PER_CLIENT_MAX,
             connections_max: limits::CONNECTIONS_MAX,
             header_read: limits::HEADER_READ,
+            body_memory_bytes_max: limits::BODY_MEMORY_BYTES_MAX,
             body_read: limits::BODY_READ,
             write_stall: limits::WRITE_STALL,
             drain: limits::DRAIN,

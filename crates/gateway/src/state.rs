@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::{Auth, Tickets};
-use crate::limit::{Capacity, Limiter};
+use crate::limit::{BodyBudget, Capacity, Limiter};
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::response::ApiError;
@@ -49,6 +49,7 @@ pub struct GatewayState {
     pub(crate) limiter: Arc<Limiter>,
     /// Past runs.
     pub(crate) archive: Arc<dyn Archive>,
+    pub(crate) body_budget: Arc<BodyBudget>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stream_limiter: Arc<StreamLimiter>,
     pub(crate) description: Arc<Description>,
@@ -77,6 +78,7 @@ impl Deref for Gateway {
 impl Gateway {
     /// Without authentication, until [`Gateway::with_auth`] is called.
     pub fn new(engine: Engine, archive: Arc<dyn Archive>, settings: Settings) -> Self {
+        let body_budget = Arc::new(BodyBudget::new(settings.body_memory_bytes_max));
         let config = Arc::new(GatewayConfig {
             auth: Arc::new(Auth::open(engine.clock().clone())),
             settings: Arc::new(settings),
@@ -87,6 +89,7 @@ impl Gateway {
             tickets: Arc::default(),
             limiter: Arc::new(Limiter::new(Capacity::default())),
             archive,
+            body_budget,
             metrics: Arc::default(),
             stream_limiter: Arc::default(),
             description: Arc::default(),

@@ -12,6 +12,7 @@ use module::envelope::ErrorBody;
 use tenancy::Caller;
 
 use crate::auth::AuthenticatedCaller;
+use crate::request::Reservation;
 use crate::response::ApiError;
 
 /// The authenticated caller and the key of its limits.
@@ -19,6 +20,8 @@ use crate::response::ApiError;
 pub(crate) struct ClientStreams {
     pub(crate) caller: Arc<Caller>,
     name: ClientKey,
+    /// What this request acquired before its body was read.
+    pub(crate) reservation: Reservation,
 }
 
 /// Key under which streams are counted.
@@ -46,7 +49,11 @@ impl ClientStreams {
             (true, Some(ConnectInfo(address))) => ClientKey::Address(address.ip()),
             _ => ClientKey::Credentials(Arc::from(caller.client.as_str())),
         };
-        Ok(Self { caller, name })
+        Ok(Self {
+            caller,
+            name,
+            reservation: Reservation::default(),
+        })
     }
 
     /// The local user who started this process, connected through a pipe.
@@ -55,6 +62,7 @@ impl ClientStreams {
         Self {
             name: ClientKey::Credentials(Arc::from(caller.client.as_str())),
             caller: Arc::new(caller),
+            reservation: Reservation::default(),
         }
     }
 

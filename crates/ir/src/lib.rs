@@ -16,6 +16,7 @@ pub mod fields;
 pub mod fold;
 pub mod id;
 pub mod json_field_ranges;
+pub mod json_values;
 pub mod limits;
 pub mod media;
 pub mod operation;

@@ -15,5 +15,8 @@ pub const PATCHES_MAX: usize = 64;
 /// Bytes of all patches of one request, as JSON.
 pub const PATCHES_BYTES_MAX: usize = 64 * 1024;
 
+/// JSON values in one request body, message, or text that contains JSON; each takes up to 500 bytes of memory.
+pub const JSON_VALUES_MAX: usize = 500_000;
+
 /// Top-level fields of a request body that is forwarded byte for byte; a body with more is encoded again.
 pub const BODY_FIELDS_MAX: usize = 256;

@@ -9,6 +9,8 @@ mod bad_requests;
 #[cfg(test)]
 mod batch;
 #[cfg(test)]
+mod body_memory;
+#[cfg(test)]
 mod browser;
 #[cfg(test)]
 mod canonical;

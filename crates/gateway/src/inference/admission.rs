@@ -8,6 +8,7 @@ use module::schema::admission;
 use serde_json::Value;
 use tenancy::Scope;
 
+use crate::limit::Acquire;
 use crate::response::ApiError;
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
@@ -25,11 +26,16 @@ pub(super) async fn admit(
         return Err(ApiError::new(ErrorBody::new(Code::E4007, message)));
     }
     check_schemas(payload)?;
-    let turn = gateway.limiter.acquire(caller).await?;
+    let turn = match client.reservation.take_turn() {
+        Some(Acquire::Ready(turn)) => turn,
+        Some(Acquire::Queued(wait)) => wait.await?,
+        None => gateway.limiter.acquire(caller).await?,
+    };
+    let body = client.reservation.take_body();
     Ok(Admission {
         client: caller.client.clone(),
         models: caller.models.names().map(<[String]>::to_vec),
-        permit: Some(Permit::new(turn)),
+        permit: Some(Permit::new((turn, body))),
         ..Admission::default()
     })
 }

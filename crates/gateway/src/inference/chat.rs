@@ -18,7 +18,7 @@ use super::resumable::Place;
 use super::target::{Target, resolve};
 use super::vendor_request::VendorRequest;
 use crate::idempotency::IdempotencyHeaders;
-use crate::request::read_bytes;
+use crate::request::read_call;
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
 use crate::trace;
@@ -35,7 +35,7 @@ pub(super) async fn chat(
     if let Some(place) = Place::of(headers)? {
         return place.resume(dialect, gateway, &client).await;
     }
-    let bytes = read_bytes(body, gateway.settings().body_read).await?;
+    let bytes = read_call(gateway, &client, headers, body).await?;
     let mut vendor_request = VendorRequest::parse(dialect, bytes, headers)?;
     let Some(model) = vendor_request.model().map(String::from) else {
         return Err(model_missing(gateway, &client.caller));

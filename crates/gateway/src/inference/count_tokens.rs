@@ -16,7 +16,7 @@ use super::error::VendorError;
 use super::list_models::model_missing;
 use super::target::{Target, resolve};
 use super::vendor_request::VendorRequest;
-use crate::request::read_bytes;
+use crate::request::read_call;
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
 
@@ -28,7 +28,7 @@ pub(super) async fn count(
 ) -> Result<Response, VendorError> {
     let client = ClientStreams::of(extensions)?;
     client.caller.require(Scope::Execute)?;
-    let bytes = read_bytes(body, gateway.settings().body_read).await?;
+    let bytes = read_call(gateway, &client, headers, body).await?;
     let mut vendor_request = VendorRequest::parse(Dialect::Anthropic, bytes, headers)?;
     let Some(model) = vendor_request.model() else {
         return Err(model_missing(gateway, &client.caller));

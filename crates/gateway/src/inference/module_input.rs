@@ -13,6 +13,7 @@ use module::{Code, Module};
 use serde_json::{Map, Value, json};
 use wire::media::{ConversionContext, Locality};
 
+use crate::request::check_json_values;
 use crate::response::ApiError;
 
 /// The input from the last user message.
@@ -36,6 +37,7 @@ pub(super) fn input_of(module: &Module, chat: &ChatRequest) -> Result<Value, Api
         }
     }
     let text = message.joined_text();
+    check_json_values(text.as_bytes())?;
     let mut input = match serde_json::from_str(&text) {
         Ok(Value::Object(input)) => input,
         // Media without text adds no argument.

@@ -25,8 +25,8 @@ pub(super) struct MultipartForm {
     pub(super) fields: Map,
     /// By field name, in the order of arrival.
     files: Vec<(String, Media)>,
-    /// Permit of `FORMS_MAX`.
-    _permit: Option<OwnedSemaphorePermit>,
+    /// Permits of all forms and of those of one caller.
+    permits: Vec<OwnedSemaphorePermit>,
 }
 
 impl MultipartForm {
@@ -50,7 +50,7 @@ impl MultipartForm {
             let permit = gateway.multipart_permits.clone().acquire_owned().await.ok();
             let spill = gateway.engine().media().store().run_spill();
             let mut form = Self::parse(parts, files, &spill).await?;
-            form._permit = permit;
+            form.permits.extend(permit);
             Ok(form)
         };
         let read_timeout = gateway.settings().body_read;
@@ -61,9 +61,14 @@ impl MultipartForm {
         })
     }
 
+    /// Holds a permit as long as the form.
+    pub(super) fn hold(&mut self, permit: OwnedSemaphorePermit) {
+        self.permits.push(permit);
+    }
+
     async fn parse(mut parts: Multipart<'_>, files: &[&str], spill: &RunSpill) -> Result<Self, ApiError> {
         let mut form = Self::default();
-        let mut count = 0;
+        let (mut count, mut text_bytes) = (0, 0);
         while let Some(mut field) = parts
             .next_field()
             .await
@@ -79,7 +84,8 @@ impl MultipartForm {
                 let media = Self::store(&mut field, spill).await?;
                 form.files.push((name, media));
             } else {
-                let text = text(&mut field).await?;
+                let text = text(&mut field, limits::FORM_TEXT_BYTES_MAX - text_bytes).await?;
+                text_bytes += text.len();
                 form.put(&name, text);
             }
         }
@@ -141,12 +147,13 @@ impl MultipartForm {
     }
 }
 
-async fn text(field: &mut Field<'_>) -> Result<String, ApiError> {
+/// `bytes_max` is what other fields have left of the limit of all.
+async fn text(field: &mut Field<'_>, bytes_max: usize) -> Result<String, ApiError> {
     let mut bytes = Vec::new();
     while let Some(piece) = field.chunk().await.map_err(|error| multipart_error(&error))? {
-        if bytes.len() + piece.len() > limits::FORM_TEXT_BYTES_MAX {
+        if bytes.len() + piece.len() > bytes_max {
             let allowed = limits::FORM_TEXT_BYTES_MAX;
-            let message = format!("a field of the form exceeds {allowed} bytes");
+            let message = format!("the fields of the form exceed {allowed} bytes");
             return Err(ApiError::new(
                 ErrorBody::new(Code::E1005, message).detail("allowed", allowed),
             ));

@@ -1,6 +1,7 @@
-//! Limits per caller: request rate, concurrent runs, and a fair queue when there are more requests than
-//! permits.
+//! Limits per caller: request rate, concurrent runs, a fair queue when there are more requests than permits,
+//! and the memory of request bodies.
 
+mod body_budget;
 mod rates;
 mod run_queue;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use self::run_queue::RunQueue;
 use crate::limits;
 use crate::response::ApiError;
 
+pub(crate) use body_budget::{BodyBudget, BodyPermit};
 pub(crate) use run_queue::{Acquire, RunPermit};
 
 /// Limits shared by all callers.

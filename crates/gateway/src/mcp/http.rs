@@ -98,7 +98,7 @@ impl McpHttpService {
             _ => None,
         };
         let (parts, body) = request.into_parts();
-        let bytes = read_bytes(body, gateway.settings().body_read).await?;
+        let (bytes, _permit) = read_bytes(&gateway, &client, body).await?;
         let request = Request::from_parts(parts, Body::from(bytes));
         let mut response = self.service.handle(request).await.map(Body::new);
         match (&session, response.headers().get(SESSION)) {

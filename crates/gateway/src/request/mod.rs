@@ -2,10 +2,9 @@
 //! with an underscore; otherwise it is the input itself.
 
 mod json_values;
+mod reservation;
 
-use std::time::Duration;
-
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, StatusCode};
 use engine::run::{OnDisconnect, ResumePoint, RunOptions};
 use futures::StreamExt;
@@ -18,10 +17,14 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub(crate) use json_values::check_json_values;
+pub(crate) use reservation::{Reservation, read_call, reserve_turn};
 
+use crate::limit::BodyPermit;
 use crate::limits;
 use crate::negotiate::{RequestedMode, parse_mode};
 use crate::response::ApiError;
+use crate::state::Gateway;
+use crate::stream_limit::ClientStreams;
 
 /// Input, options and recovery of a request.
 #[derive(Debug, Default, PartialEq)]
@@ -116,10 +119,6 @@ impl RecoveryRequest {
 }
 
 impl ExecuteBody {
-    pub(crate) async fn read(body: Body, timeout: Duration) -> Result<Self, ApiError> {
-        Self::parse(read_json(body, timeout).await?)
-    }
-
     pub(crate) fn parse(value: Value) -> Result<Self, ApiError> {
         let Value::Object(mut map) = value else {
             return Ok(Self {
@@ -150,9 +149,36 @@ fn part<T: serde::de::DeserializeOwned>(value: Option<Value>, name: &str) -> Res
     })
 }
 
-/// Reads a JSON body, within a timeout and limits of its bytes and values.
-pub(crate) async fn read_bytes(body: Body, timeout: Duration) -> Result<Bytes, ApiError> {
-    let bytes = tokio::time::timeout(timeout, collect_body(body)).await;
+/// A body with the memory it occupies, for a request that starts no run.
+pub(crate) async fn read_bytes(
+    gateway: &Gateway,
+    client: &ClientStreams,
+    body: Body,
+) -> Result<(Bytes, BodyPermit), ApiError> {
+    let mut permit = gateway.body_budget.start(&client.owner()).await?;
+    let bytes = read_within(gateway, &mut permit, body, limits::BODY_BYTES_MAX).await?;
+    Ok((bytes, permit))
+}
+
+/// Reads a body within a timeout, and within limits of its bytes and its JSON values, for which it acquires
+/// memory first.
+async fn read_within(
+    gateway: &Gateway,
+    permit: &mut BodyPermit,
+    body: Body,
+    bytes_max: usize,
+) -> Result<Bytes, ApiError> {
+    let declared = body.size_hint().upper().map(usize::try_from);
+    let expected = match declared {
+        Some(declared) => declared.unwrap_or(usize::MAX),
+        None => bytes_max,
+    };
+    if expected > bytes_max {
+        return Err(body_too_large(bytes_max));
+    }
+    gateway.body_budget.reserve_bytes(permit, expected).await?;
+    let timeout = gateway.settings().body_read;
+    let bytes = tokio::time::timeout(timeout, collect_body(body, bytes_max)).await;
     let bytes = bytes.map_err(|_| {
         let error = ErrorBody::new(Code::E1001, "the body did not arrive in time");
         let error = error.detail(
@@ -161,17 +187,21 @@ pub(crate) async fn read_bytes(body: Body, timeout: Duration) -> Result<Bytes, A
         );
         ApiError::with_status(error, StatusCode::REQUEST_TIMEOUT)
     })??;
+    permit.end_reading();
     check_json_values(&bytes)?;
+    if bytes.len() / 2 > limits::JSON_FREE_VALUES {
+        let values = ir::json_values::count(&bytes);
+        gateway.body_budget.reserve_values(permit, values).await?;
+    }
     Ok(Bytes::from(bytes))
 }
 
-/// The body as JSON; an empty one is an empty object.
-pub(crate) async fn read_json(body: Body, timeout: Duration) -> Result<Value, ApiError> {
-    let bytes = read_bytes(body, timeout).await?;
+/// A body as JSON; an empty one is an empty object.
+pub(crate) fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Value::Object(serde_json::Map::new()));
     }
-    serde_json::from_slice(&bytes).map_err(|error| {
+    serde_json::from_slice(bytes).map_err(|error| {
         let body = ErrorBody::new(Code::E1000, format!("the body is not JSON: {error}"));
         ApiError::new(
             body.suggest("send the input as one JSON object")
@@ -181,20 +211,23 @@ pub(crate) async fn read_json(body: Body, timeout: Duration) -> Result<Value, Ap
 }
 
 /// Reads the whole body; bytes beyond the limit are not buffered.
-async fn collect_body(body: Body) -> Result<Vec<u8>, ApiError> {
+async fn collect_body(body: Body, bytes_max: usize) -> Result<Vec<u8>, ApiError> {
     let mut bytes = Vec::new();
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
         let piece =
             piece.map_err(|_| ApiError::new(ErrorBody::new(Code::E1001, "the body is incomplete")))?;
-        if bytes.len() + piece.len() > limits::BODY_BYTES_MAX {
-            let allowed = limits::BODY_BYTES_MAX;
-            let error = ErrorBody::new(Code::E1005, format!("the body exceeds {allowed} bytes"));
-            return Err(ApiError::new(error.detail("allowed", allowed)));
+        if bytes.len() + piece.len() > bytes_max {
+            return Err(body_too_large(bytes_max));
         }
         bytes.extend_from_slice(&piece);
     }
     Ok(bytes)
+}
+
+fn body_too_large(allowed: usize) -> ApiError {
+    let error = ErrorBody::new(Code::E1005, format!("the body exceeds {allowed} bytes"));
+    ApiError::new(error.detail("allowed", allowed))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use module::Code;
 use module::envelope::ErrorBody;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tenancy::Scope;
 
 use super::execute::{answer, force_mode, run_endpoint};
 use crate::call::Call;
@@ -83,8 +84,10 @@ async fn run(
     extensions: &Extensions,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let value = request::read_json(body, gateway.settings().body_read).await?;
-    let body: RunBody = serde_json::from_value(value)
+    let client = ClientStreams::of(extensions)?;
+    client.caller.require(Scope::Execute)?;
+    let bytes = request::read_call(gateway, &client, headers, body).await?;
+    let body: RunBody = serde_json::from_value(request::parse_json(&bytes)?)
         .map_err(|error| ApiError::new(ErrorBody::new(Code::E1001, format!("the body: {error}"))))?;
     let client = ClientStreams::of(extensions)?;
     let module = super::modules::find(gateway, &client.caller, &body.module)?;

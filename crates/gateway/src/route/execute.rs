@@ -7,6 +7,7 @@ use engine::RunMode;
 use ir::TraceContext;
 use module::Code;
 use serde::Deserialize;
+use tenancy::Scope;
 
 use crate::call::{Begun, Call};
 use crate::endpoint::{Endpoint, any_of_type, execute_body, one_of, text};
@@ -14,7 +15,7 @@ use crate::extract::{PathName, Query};
 use crate::headers::WARNING_HEADER;
 use crate::idempotency::{IdempotencyHeaders, REPLAYED_HEADER};
 use crate::negotiate::{ModeSignals, RequestedMode, parse_mode};
-use crate::request::{ExecuteBody, RecoveryRequest};
+use crate::request::{ExecuteBody, RecoveryRequest, parse_json, read_call};
 use crate::response::{self, ApiError};
 use crate::run_stream;
 use crate::state::Gateway;
@@ -105,8 +106,11 @@ async fn execute(
     let (parts, body) = request.into_parts();
     let headers = parts.headers;
     let client = ClientStreams::of(&parts.extensions)?;
+    client.caller.require(Scope::Execute)?;
     let module = super::modules::find(&gateway, &client.caller, &name)?;
-    let mut body = ExecuteBody::read(body, gateway.settings().body_read).await?;
+    let bytes = read_call(&gateway, &client, &headers, body).await?;
+    let mut body = ExecuteBody::parse(parse_json(&bytes)?)?;
+    drop(bytes);
     if body.recovery.is_none() {
         body.recovery = RecoveryRequest::from_headers(&headers)?;
     }

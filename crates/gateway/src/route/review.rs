@@ -1,7 +1,7 @@
 //! Review of a run by a person: approve, reject, or replace the data.
 
 use axum::body::Body;
-use axum::http::StatusCode;
+use axum::http::{Extensions, StatusCode};
 use axum::response::Response;
 use engine::port::{ReviewDecision, ReviewOutcome};
 use module::Code;
@@ -15,9 +15,10 @@ use crate::auth::AuthenticatedCaller;
 use crate::endpoint::{Endpoint, any_of_type, one_of};
 use crate::extract::PathName;
 use crate::limits;
-use crate::request::read_json;
+use crate::request::{parse_json, read_bytes};
 use crate::response::ApiError;
 use crate::state::Gateway;
+use crate::stream_limit::ClientStreams;
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let body = json!({
@@ -61,11 +62,13 @@ async fn review(
     gateway: Gateway,
     AuthenticatedCaller(caller): AuthenticatedCaller,
     PathName(session_id): PathName,
+    extensions: Extensions,
     body: Body,
 ) -> Result<Response, ApiError> {
     caller.require(Scope::Review)?;
     let wrong = |message: String| ApiError::new(ErrorBody::new(Code::E1001, message));
-    let value = read_json(body, gateway.settings().body_read).await?;
+    let (bytes, _permit) = read_bytes(&gateway, &ClientStreams::of(&extensions)?, body).await?;
+    let value = parse_json(&bytes)?;
     let body: ReviewBody =
         serde_json::from_value(value).map_err(|error| wrong(format!("the body: {error}")))?;
     if body

@@ -72,6 +72,9 @@ fn any(settings: &Settings) -> auto::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .enable_connect_protocol()
         .max_concurrent_streams(limits::REQUESTS_PER_CONNECTION_MAX)
+        // Bodies that wait to be read never use up the window of the connection, which would stop the others.
+        .initial_stream_window_size(limits::BODY_WINDOW_BYTES)
+        .initial_connection_window_size(limits::BODY_WINDOW_BYTES * limits::REQUESTS_PER_CONNECTION_MAX)
         .max_header_list_size(u32::try_from(limits::HEADER_BYTES_MAX).unwrap_or(u32::MAX))
         .max_send_buf_size(limits::SEND_BUFFER_BYTES_MAX)
         .keep_alive_interval(settings.header_read)

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::chat::part::{CacheHint, Part};
 use crate::ext::{Ext, Map};
+use crate::json_values;
 
 /// A function that a model may call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -105,6 +106,9 @@ impl ToolCall {
 fn parse_arguments(raw: &str) -> Option<Value> {
     if raw.trim().is_empty() {
         return Some(Value::Object(Map::new()));
+    }
+    if !json_values::within_limit(raw.as_bytes()) {
+        return None;
     }
     serde_json::from_str(raw).ok()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ir::{
     Action, Error, Ledger, Map, Media, MediaSource, Part, PartBody, Reasoning, ReasoningOrigin, ToolCall,
-    ToolOutcome, ToolResult,
+    ToolOutcome, ToolResult, json_values,
 };
 use serde_json::{Value, json};
 
@@ -126,7 +126,8 @@ fn encode_result(
     let response = match noted.filter(|response| outcome_of(response) == said) {
         Some(response) => response.clone(),
         None if result.outcome == ToolOutcome::Success => {
-            let own = serde_json::from_str::<Value>(&text).ok();
+            let small = Some(&text).filter(|text| json_values::within_limit(text.as_bytes()));
+            let own = small.and_then(|text| serde_json::from_str::<Value>(text).ok());
             own.filter(Value::is_object)
                 .unwrap_or_else(|| json!({"output": text}))
         }

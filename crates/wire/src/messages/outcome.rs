@@ -1,8 +1,11 @@
 //! The outcome of a call in the Harmony Schema: the `status` of a JSON object that is the text of the result.
 //! `success` may be omitted; `error`, `halted` and `denied` may not.
 
+use std::borrow::Cow;
+
 use ir::{Part, ToolOutcome};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
 fn status(outcome: ToolOutcome) -> &'static str {
     match outcome {
@@ -13,13 +16,20 @@ fn status(outcome: ToolOutcome) -> &'static str {
     }
 }
 
+/// All other fields are skipped without being stored.
+#[derive(Deserialize)]
+struct Declared<'a> {
+    #[serde(borrow, default)]
+    status: Option<Cow<'a, str>>,
+}
+
 /// The outcome that the first text of a result declares.
 pub(super) fn read(content: &[Part]) -> ToolOutcome {
     let text = content.iter().find_map(Part::as_text);
     let parsed = text
         .filter(|text| text.trim_start().starts_with('{'))
-        .and_then(|text| serde_json::from_str::<Value>(text).ok());
-    match parsed.as_ref().and_then(|value| value["status"].as_str()) {
+        .and_then(|text| serde_json::from_str::<Declared<'_>>(text).ok());
+    match parsed.and_then(|declared| declared.status).as_deref() {
         Some("error") => ToolOutcome::Error,
         Some("denied") => ToolOutcome::Denied,
         Some("halted") => ToolOutcome::Halted,

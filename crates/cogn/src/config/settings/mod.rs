@@ -176,6 +176,10 @@ impl Settings {
                 "server.connections_max",
                 old.connections_max != new.connections_max,
             ),
+            (
+                "server.body_memory_bytes_max",
+                old.body_memory_bytes_max != new.body_memory_bytes_max,
+            ),
             ("server.header_read_ms", old.header_read_ms != new.header_read_ms),
             ("server.write_stall_ms", old.write_stall_ms != new.write_stall_ms),
             ("server.tls", old.tls != new.tls),

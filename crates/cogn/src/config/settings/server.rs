@@ -24,6 +24,8 @@ pub(crate) struct Server {
     pub(crate) connections_max: usize,
     pub(crate) header_read_ms: u64,
     pub(crate) body_read_ms: u64,
+    /// Memory for request bodies that are being read, parsed or used by a call.
+    pub(crate) body_memory_bytes_max: usize,
     pub(crate) write_stall_ms: u64,
     pub(crate) drain_ms: u64,
     /// How long a resumable stream continues without a reader.
@@ -64,6 +66,7 @@ impl Server {
             streams_per_client_max: self.streams_per_client_max,
             connections_max: self.connections_max,
             header_read: Duration::from_millis(self.header_read_ms),
+            body_memory_bytes_max: self.body_memory_bytes_max,
             body_read: Duration::from_millis(self.body_read_ms),
             write_stall: Duration::from_millis(self.write_stall_ms),
             drain: Duration::from_millis(self.drain_ms),

@@ -31,7 +31,7 @@ use super::target::{Target, resolve_alias};
 use crate::endpoint::Endpoint;
 use crate::framing::Framing;
 use crate::negotiate::Accept;
-use crate::request::read_json;
+use crate::request::{parse_json, read_call};
 use crate::response::ApiError;
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
@@ -71,8 +71,10 @@ async fn answer(
     let client = ClientStreams::of(extensions).map_err(unread)?;
     let may_ask = client.caller.require(Scope::Execute);
     may_ask.map_err(|denial| unread(ApiError::from(denial)))?;
-    let body = read_json(body, gateway.settings().body_read).await;
-    let mut request = read(body.map_err(unread)?)?;
+    let bytes = read_call(gateway, &client, headers, body).await.map_err(unread)?;
+    let body = parse_json(&bytes).map_err(unread)?;
+    drop(bytes);
+    let mut request = read(body)?;
     let named = ResponseContext::of(&request);
     // A chat may stream.
     let chat = request.as_chat();

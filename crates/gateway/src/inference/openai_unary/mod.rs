@@ -24,7 +24,7 @@ use super::multipart::MultipartForm;
 use super::target::{Target, resolve};
 use crate::endpoint::Endpoint;
 use crate::headers::ADAPTED_HEADER;
-use crate::request::read_json;
+use crate::request::{parse_json, read_call, reserve_turn};
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
 use crate::trace;
@@ -65,12 +65,17 @@ impl<S: Send + Sync> FromRequestParts<S> for UnaryCall {
 
 impl UnaryCall {
     async fn read(&self, body: Body) -> Result<Value, VendorError> {
-        Ok(read_json(body, self.gateway.settings().body_read).await?)
+        let bytes = read_call(&self.gateway, &self.client, &self.headers, body).await?;
+        Ok(parse_json(&bytes)?)
     }
 
     /// `files` are the fields that are files.
     async fn form(&self, body: Body, files: &[&str]) -> Result<MultipartForm, VendorError> {
-        Ok(MultipartForm::read(&self.headers, body, &self.gateway, files).await?)
+        let permit = self.gateway.body_budget.start_form(&self.client.owner()).await?;
+        reserve_turn(&self.gateway, &self.client)?;
+        let mut form = MultipartForm::read(&self.headers, body, &self.gateway, files).await?;
+        form.hold(permit);
+        Ok(form)
     }
 
     /// Executes one operation. When the client disconnects, the call is dropped and the connection to the
