@@ -20,6 +20,7 @@ mod markdown;
 mod media;
 mod models;
 mod modules;
+mod open_files;
 mod output;
 mod render;
 mod server_setup;

@@ -35,6 +35,6 @@ pub use auth::{Algorithm, Auth, TokenVerifier};
 pub use limit::Capacity;
 pub use mcp::serve_stdio as speak_mcp;
 pub use route::{openapi_document, router};
-pub use server::{Tls, serve};
+pub use server::{Network, Tls, serve};
 pub use settings::{Alias, Settings};
 pub use state::Gateway;

@@ -37,6 +37,10 @@ pub const DRAIN: Duration = Duration::from_secs(10);
 pub const CLOSE: Duration = Duration::from_secs(2);
 /// Default limit of open connections; further ones wait to be accepted.
 pub const CONNECTIONS_MAX: usize = 20_000;
+/// Least age at which a connection without a request is closed for another one.
+pub const HALF_OPEN_MIN: Duration = Duration::from_secs(1);
+/// Least time between two log lines about refused connections.
+pub const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// Default timeout for request headers and for idle connections.
 pub const HEADER_READ: Duration = Duration::from_secs(30);
 /// Default timeout for a request body.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::limits;
+use crate::server::Network;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -16,6 +17,10 @@ pub struct Settings {
     pub streams_per_client_max: usize,
     /// Most open connections; further ones wait. Fixed at start.
     pub connections_max: usize,
+    /// Most open connections of one address; by default half of all. Fixed at start.
+    pub connections_per_address_max: Option<usize>,
+    /// Addresses of proxies, which have many clients and so no limit of their own. Fixed at start.
+    pub trusted_proxies: Vec<Network>,
     /// Timeout for request headers and for idle connections. Fixed at start.
     pub header_read: Duration,
     /// Memory for request bodies that are being read, parsed or used by a call. Fixed at start.
@@ -52,6 +57,8 @@ impl Default for Settings {
             hosts: Vec::new(),
             streams_per_client_max: limits::STREAMS_PER_CLIENT_MAX,
             connections_max: limits::CONNECTIONS_MAX,
+            connections_per_address_max: None,
+            trusted_proxies: Vec::new(),
             header_read: limits::HEADER_READ,
             body_memory_bytes_max: limits::BODY_MEMORY_BYTES_MAX,
             body_read: limits::BODY_READ,

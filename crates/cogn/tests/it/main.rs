@@ -116,6 +116,8 @@ mod schemathesis;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
+mod serve_connections;
+#[cfg(test)]
 mod serve_discovery;
 #[cfg(test)]
 mod serve_hostile;

@@ -1,7 +1,10 @@
-//! Server loop and shutdown. Limits apply to the number of connections, the time for request headers and
-//! stalled readers. On shutdown, new connections are refused and runs and relayed calls get the drain time to
+//! Server loop and shutdown. Limits apply to the number of connections in total and per address, the time for
+//! request headers and stalled readers. On shutdown, new connections are refused and runs and relayed calls get the drain time to
 //! end; then unfinished runs are left in the journal for recovery, and calls are cancelled.
 
+mod connections;
+mod log_limit;
+mod network;
 mod protocol;
 mod stall_timeout;
 mod tls;
@@ -19,13 +22,14 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
 use tracing::{debug, warn};
 
+use self::connections::{ConnectionGuard, Connections};
+use self::log_limit::LogLimit;
 use self::protocol::{Protocol, Protocols};
 use self::stall_timeout::StallTimeoutIo;
 use crate::limits;
@@ -33,6 +37,7 @@ use crate::route::router;
 use crate::settings::Settings;
 use crate::state::Gateway;
 
+pub use network::Network;
 pub use tls::Tls;
 
 /// Serves until `shutdown` completes; with `tls`, only encrypted connections.
@@ -84,27 +89,37 @@ struct ConnectionShutdown {
 impl Server {
     /// Accepts connections until cancelled; above the limit they wait in the backlog of the operating system.
     async fn accept(&self, listener: &TcpListener) {
-        let permits = Arc::new(Semaphore::new(self.settings.connections_max));
+        let open = Arc::new(Connections::new(&self.settings));
+        let mut failures = LogLimit::new(limits::LOG_INTERVAL);
+        let mut refusals = LogLimit::new(limits::LOG_INTERVAL);
         loop {
-            let Ok(permit) = permits.clone().acquire_owned().await else {
-                return;
-            };
+            open.room().await;
             let (stream, peer) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     // Usually out of file descriptors, until other connections are closed.
-                    warn!(%error, "accept failed");
+                    if let Some(times) = failures.count(Instant::now()) {
+                        warn!(%error, times, "accept failed");
+                    }
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
             };
-            let connection = self.connection(stream, peer);
+            let Some(guard) = open.admit(peer.ip(), Instant::now()) else {
+                if let Some(times) = refusals.count(Instant::now()) {
+                    warn!(address = %peer.ip(), times, "connection over the limit of its address closed");
+                }
+                continue;
+            };
+            let guard = Arc::new(guard);
+            let connection = self.connection(stream, peer, guard.clone());
             let connections = self.gateway.metrics.connections.clone();
             connections.inc();
             self.connections.spawn(async move {
-                connection.await;
+                if guard.serve(connection).await.is_none() {
+                    debug!("connection without a request closed for another one");
+                }
                 connections.dec();
-                drop(permit);
             });
         }
     }
@@ -141,7 +156,12 @@ impl Server {
         }
     }
 
-    fn connection(&self, stream: TcpStream, peer: SocketAddr) -> impl Future<Output = ()> + Send + use<> {
+    fn connection(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        guard: Arc<ConnectionGuard>,
+    ) -> impl Future<Output = ()> + Send + use<> {
         // Chunks are small and latency-sensitive.
         if let Err(error) = stream.set_nodelay(true) {
             warn!(%error, "setting TCP_NODELAY failed");
@@ -161,14 +181,14 @@ impl Server {
                     return debug!("client sent no request before the timeout");
                 };
                 let stream = StallTimeoutIo::new(stream, stall, opening);
-                return serve_connection(protocol, router, stream, peer, leave).await;
+                return serve_connection(protocol, router, stream, (peer, guard), leave).await;
             };
             let handshake = tokio::time::timeout(limits::HANDSHAKE, acceptor.accept(stream));
             match handshake.await {
                 Ok(Ok(stream)) => {
                     let protocol = protocols.negotiated(stream.get_ref().1.alpn_protocol());
                     let stream = StallTimeoutIo::new(stream, stall, opening);
-                    serve_connection(protocol, router, stream, peer, leave)
+                    serve_connection(protocol, router, stream, (peer, guard), leave)
                         .boxed()
                         .await;
                 }
@@ -183,12 +203,13 @@ async fn serve_connection<S>(
     protocol: Protocol,
     router: Router,
     stream: StallTimeoutIo<S>,
-    peer: SocketAddr,
+    (peer, guard): (SocketAddr, Arc<ConnectionGuard>),
     leave: ConnectionShutdown,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = tower::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+        guard.on_request();
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
         // Boxed: otherwise the connection keeps the memory of the future after the response.

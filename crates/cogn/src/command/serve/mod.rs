@@ -27,6 +27,7 @@ use crate::exit::Exit;
 use crate::gates;
 use crate::media;
 use crate::modules::Search;
+use crate::open_files;
 use crate::output::Output;
 use crate::server_setup;
 use crate::wiring::{self, SystemClock};
@@ -60,6 +61,7 @@ impl Serve {
         let required = self.require_auth || settings.auth.required;
         server_setup::require_auth_on_public_address(listen, required)?;
         log::start(server.log, output.quiet);
+        let open_files_max = open_files::raise_limit();
         let tls = server.tls.as_ref();
         let tls = tls.map(|files| Tls::load(&files.certificate, &files.key));
         let tls = tls.transpose().context("cannot serve TLS")?;
@@ -86,7 +88,9 @@ impl Serve {
             engine.recover().await.context("cannot recover unfinished runs")?;
             let stop = stop_signal();
             Banner::new(&engine, &store.url, listener.local_addr()?, tls.is_some()).print(output)?;
-            let gateway = Gateway::new(engine.clone(), stores.archive.clone(), settings.gateway(listen));
+            let mut gateway_settings = settings.gateway(listen);
+            open_files::clamp_connections(&mut gateway_settings, open_files_max);
+            let gateway = Gateway::new(engine.clone(), stores.archive.clone(), gateway_settings);
             let gateway = server_setup::configure_gateway(gateway, &stores, &clock, &settings, required)?;
             let swept = CancellationToken::new();
             let exporter = traces::Exporter::of(&settings, &engine)?;

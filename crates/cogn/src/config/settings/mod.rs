@@ -180,6 +180,14 @@ impl Settings {
                 "server.body_memory_bytes_max",
                 old.body_memory_bytes_max != new.body_memory_bytes_max,
             ),
+            (
+                "server.connections_per_address_max",
+                old.connections_per_address_max != new.connections_per_address_max,
+            ),
+            (
+                "server.trusted_proxies",
+                old.trusted_proxies != new.trusted_proxies,
+            ),
             ("server.header_read_ms", old.header_read_ms != new.header_read_ms),
             ("server.write_stall_ms", old.write_stall_ms != new.write_stall_ms),
             ("server.tls", old.tls != new.tls),

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
+use gateway::Network;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::alias::Alias;
 
@@ -22,6 +24,10 @@ pub(crate) struct Server {
     pub(crate) reload_ms: u64,
     pub(crate) streams_per_client_max: usize,
     pub(crate) connections_max: usize,
+    pub(crate) connections_per_address_max: Option<usize>,
+    /// Addresses and ranges of proxies, without a limit per address.
+    #[serde(deserialize_with = "networks")]
+    pub(crate) trusted_proxies: Vec<Network>,
     pub(crate) header_read_ms: u64,
     pub(crate) body_read_ms: u64,
     /// Memory for request bodies that are being read, parsed or used by a call.
@@ -51,6 +57,12 @@ pub(crate) struct TlsFiles {
     pub(crate) key: PathBuf,
 }
 
+fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Network>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let networks = texts.iter().map(|text| text.parse().map_err(D::Error::custom));
+    networks.collect()
+}
+
 impl Server {
     /// The gateway settings of a server with this address. On a loopback address only loopback host names are
     /// accepted, which prevents DNS rebinding.
@@ -65,6 +77,8 @@ impl Server {
             hosts,
             streams_per_client_max: self.streams_per_client_max,
             connections_max: self.connections_max,
+            connections_per_address_max: self.connections_per_address_max,
+            trusted_proxies: self.trusted_proxies.clone(),
             header_read: Duration::from_millis(self.header_read_ms),
             body_memory_bytes_max: self.body_memory_bytes_max,
             body_read: Duration::from_millis(self.body_read_ms),
