@@ -23,6 +23,7 @@ pub mod retention;
 pub mod review;
 pub mod route;
 pub mod run;
+mod run_panic;
 mod runs;
 pub mod settings;
 mod tokens;

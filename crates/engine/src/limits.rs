@@ -90,5 +90,11 @@ pub const STEP_WARNINGS_MAX: usize = 64;
 pub const STEP_REASONS_MAX: usize = 16;
 /// Most bytes of an invalid answer that a reask contains.
 pub const REASK_REPLY_BYTES_MAX: usize = 64 * 1024;
+/// How often a run is started again after its server ended unexpectedly.
+pub const RECOVERIES_MAX: u32 = 2;
+/// How often the end of a failed task is tried, while its last writes are still queued.
+pub const PANIC_CLOSE_ATTEMPTS: u32 = 50;
+/// Pause between two of these attempts.
+pub const PANIC_CLOSE_PAUSE: Duration = Duration::from_millis(20);
 /// Pause between two attempts to close a run in a journal that could not be written.
 pub const CLOSE_RETRY: Duration = Duration::from_secs(1);

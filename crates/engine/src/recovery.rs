@@ -38,7 +38,15 @@ impl<'a> Recovery<'a> {
         remove_ended(files, unfinished.iter().map(|(_, row)| row.id));
         for (tenant, row) in unfinished {
             let kept = KeptFiles::new(files, row.id, Vec::new(), &self.runs.stop);
-            let recovered = replay(&self.runs.journal, &tenant, row.id).await?;
+            let replayed = replay(&self.runs.journal, &tenant, row.id).await;
+            if let Err(error) = &replayed {
+                warn!(run = %row.id, %error, "events of an unfinished run cannot be read");
+            }
+            let is_readable = replayed.is_ok();
+            let recovered = replayed.unwrap_or_else(|_| RecoveredRun {
+                offset: row.last_offset,
+                ..RecoveredRun::default()
+            });
             let module = row
                 .kind
                 .module()
@@ -46,7 +54,9 @@ impl<'a> Recovery<'a> {
                 .filter(|module| is_safe_to_rerun(module, modules));
             let command = module.and_then(|module| from_journal(module, row.id, &row.command, files));
             match (module, command) {
-                (Some(module), Some(command)) if command.can_rerun() => {
+                (Some(module), Some(command))
+                    if is_readable && command.can_rerun() && self.may_restart(&tenant, &row).await =>
+                {
                     info!(run = %row.id, module = module.name(), "rerun of an unfinished run");
                     let spec = RunSpec {
                         id: row.id,
@@ -67,6 +77,17 @@ impl<'a> Recovery<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Counts the recovery before the run starts, so that a run that ends its server is counted as well.
+    async fn may_restart(&self, tenant: &Tenant, row: &RunRecord) -> bool {
+        match self.runs.journal.count_recovery(tenant, row.id).await {
+            Ok(count) => count <= limits::RECOVERIES_MAX,
+            Err(error) => {
+                warn!(run = %row.id, %error, "the recovery of an unfinished run could not be recorded");
+                false
+            }
+        }
     }
 
     /// Closes the run, or spawns a task that retries if the journal cannot be written.

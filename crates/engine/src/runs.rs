@@ -215,10 +215,14 @@ impl Runs {
 
     /// Spawns a tracked task; the broadcast of the run is removed when it ends.
     pub(crate) fn spawn_tracked(&self, run: RunId, task: impl Future<Output = ()> + Send + 'static) {
-        let live = self.live.clone();
+        let runs = self.clone();
+        let live = self.live().get(&run).cloned();
         self.tasks.spawn(async move {
-            task.await;
-            lock(&live).remove(&run);
+            match live {
+                Some(live) => runs.catch_panic(run, &live, task).await,
+                None => task.await,
+            }
+            runs.live().remove(&run);
         });
     }
 
@@ -232,11 +236,11 @@ impl Runs {
         permit: Option<Permit>,
         new: Option<NewRow>,
     ) {
-        let (run, live) = (spec.id, self.live.clone());
+        let (run, live, runs) = (spec.id, io.live.clone(), self.clone());
         let (tenant, journal) = (spec.tenant.clone(), self.journal.clone());
         let mut kept = io.kept.take();
         let task = Launcher::new(config.clone(), self.clone()).task(spec, io);
-        self.tasks.spawn(async move {
+        let task = async move {
             let created = match new {
                 None => true,
                 Some((new, tell)) => {
@@ -251,7 +255,12 @@ impl Runs {
                 // Boxed: large future.
                 task.drive().boxed().await;
             }
-            lock(&live).remove(&run);
+            kept
+        };
+        self.tasks.spawn(async move {
+            let mut kept = None;
+            runs.catch_panic(run, &live, async { kept = task.await }).await;
+            runs.live().remove(&run);
             drop((permit, kept));
         });
     }

@@ -7,6 +7,7 @@ use futures::StreamExt;
 use module::envelope::{Profile, check_structure};
 use serde_json::{Value, json};
 use store::sqlite::SqliteJournal;
+use testkit::http::{MockServer, ScriptedResponse};
 
 use crate::harness::{REPLY, Server, Stage, assemble, chunks, data, input};
 
@@ -407,4 +408,37 @@ async fn shutdown_ends_streams_and_process() {
     let (text, code) = tokio::join!(reading, stopping);
     assert_eq!(code.unwrap(), Some(0));
     assert_eq!(assemble(&text).envelope["data"], data());
+}
+
+/// A run that ends its server each time is started three times in all, and then ends with an error.
+#[tokio::test]
+async fn run_is_closed_after_two_recoveries() {
+    let stage = Stage::new();
+    let upstream = MockServer::with_responses(ScriptedResponse::nothing().pause(Duration::from_secs(600)));
+    let config = format!(
+        "[[backends]]\nname = \"b\"\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"{}/v1\"\n",
+        upstream.url("")
+    );
+    let config = stage.config(&config);
+    let serve = || stage.serve_with(&["--config", &config], &[]);
+    let server = serve();
+    let mut stream = server
+        .execute("counter", &input())
+        .header("accept", "text/event-stream");
+    stream = stream.header("x-cognitive-response-mode", "streaming");
+    let response = stream.send().await.unwrap();
+    let session = String::from(response.headers()["x-cognitive-session"].to_str().unwrap());
+    let mut server = Some(server);
+    for calls in 1..=3 {
+        while upstream.received().len() < calls {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        server.take().unwrap().kill();
+        server = Some(serve());
+    }
+    let server = server.unwrap();
+    let row = json_of(server.get(&format!("/v1/runs/{session}"))).await;
+    assert_eq!(row["data"]["state"], "failed", "{row}");
+    assert_eq!(row["data"]["code"], "E2010", "{row}");
+    assert_eq!(upstream.received().len(), 3);
 }

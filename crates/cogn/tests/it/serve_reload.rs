@@ -15,7 +15,7 @@ use crate::vendor_client::{ask, question};
 const CHAT: Dialect = Dialect::OpenaiChat;
 
 /// Repeats a request until the condition holds; the deadline fails the test otherwise.
-async fn until(mut ask: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(mut ask: impl AsyncFnMut() -> bool) {
     let asking = async {
         while !ask().await {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -86,8 +86,12 @@ pub trait Journal: Send + Sync + fmt::Debug {
         once: &IdempotencyClaim,
     ) -> Result<Option<IdempotencyMatch>, JournalError>;
 
-    /// Every run that was left running, oldest first: the input of recovery.
+    /// Every run that was left running, oldest first: the input of recovery. A row that cannot be read is moved
+    /// away with a warning: one damaged row does not prevent a start.
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError>;
+
+    /// Counts a recovery of a running run, and returns how many it has had.
+    async fn count_recovery(&self, tenant: &Tenant, run: RunId) -> Result<u32, JournalError>;
 }
 
 /// The handle of a write.

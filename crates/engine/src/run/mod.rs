@@ -28,7 +28,7 @@ pub(crate) use command::StoredCommand;
 pub(crate) use mirror::MirrorTasks;
 pub(crate) use preface::Opening;
 pub(crate) use record::context;
-pub(crate) use recovery::{RecoveredRun, interrupted_chunk, replay};
+pub(crate) use recovery::{RecoveredRun, failed_chunk, interrupted_chunk, replay};
 pub(crate) use render::encode;
 pub(crate) use sink::{JournalSink, RunSink, StepEnd};
 pub(crate) use subscription::RunSource;

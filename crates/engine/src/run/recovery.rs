@@ -69,6 +69,12 @@ pub(crate) async fn replay(
     Ok(inherited)
 }
 
+/// The last chunk of a run that failed, with what clients have received of it.
+pub(crate) fn failed_chunk(run: RunId, body: ErrorBody, inherited: RecoveredRun) -> Chunk {
+    let partial = (!inherited.data.is_empty()).then_some(inherited.data);
+    Chunk::ending(&run.to_string(), failure::failure(body, partial), None, None)
+}
+
 /// The last chunk of a run that must not be rerun.
 pub(crate) fn interrupted_chunk(run: RunId, inherited: RecoveredRun, settings: &Settings) -> Chunk {
     let body = ErrorBody::new(Code::E2010, "the server stopped before the run had ended");

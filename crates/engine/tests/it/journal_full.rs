@@ -96,4 +96,9 @@ impl Journal for FullJournal {
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError> {
         self.inner.unfinished().await
     }
+
+    async fn count_recovery(&self, tenant: &Tenant, run: RunId) -> Result<u32, JournalError> {
+        self.check()?;
+        self.inner.count_recovery(tenant, run).await
+    }
 }

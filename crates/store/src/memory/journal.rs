@@ -40,6 +40,7 @@ pub(super) struct Run {
     pub(super) events: Vec<EncodedEvent>,
     pub(super) finished: Option<RunOutcome>,
     pub(super) review: Option<Review>,
+    recoveries: u32,
 }
 
 impl Run {
@@ -49,6 +50,7 @@ impl Run {
             events: Vec::new(),
             finished: None,
             review: None,
+            recoveries: 0,
         }
     }
 
@@ -255,5 +257,14 @@ impl Journal for MemoryJournal {
             .collect();
         rows.sort_by_key(|(_, row)| (row.created_at_ms, row.id));
         Ok(rows)
+    }
+
+    async fn count_recovery(&self, tenant: &Tenant, id: RunId) -> Result<u32, JournalError> {
+        let mut shelf = self.shelf();
+        let run = shelf.runs.get_mut(&(tenant.clone(), id));
+        let run = run.filter(|run| run.finished.is_none());
+        let run = run.ok_or(JournalError::Unknown(id))?;
+        run.recoveries += 1;
+        Ok(run.recoveries)
     }
 }

@@ -11,10 +11,12 @@ use engine::port::{
 };
 use ir::RunId;
 use rusqlite::{Connection, Row, params};
+use tracing::warn;
 
 use super::accounting::Accounting;
 use super::database::{Options, Readers, prepare};
 use super::keys::SqliteKeys;
+use super::quarantine::DamagedRow;
 use super::row::{corrupt, failed, get, run_row, select, select_one, text, to_i64, to_u64};
 use super::writer::{WriteOp, Writer, idempotency_match};
 use crate::limits;
@@ -71,6 +73,22 @@ impl SqliteJournal {
             select_one(connection, include_str!("query/find_run.sql"), values, run_row)
         };
         Ok(self.readers.read(query).await?.map(|(_, row)| row))
+    }
+
+    /// Moves damaged rows away. Where that fails, they are skipped again at the next start.
+    async fn quarantine(&self, damaged: Vec<DamagedRow>) {
+        for row in damaged {
+            let (id, reason) = (row.id(), String::from(row.reason()));
+            let moved = self
+                .writer
+                .run(move |connection| row.quarantine(connection))
+                .await;
+            let error = moved.err().map(tracing::field::display);
+            warn!(
+                run = id,
+                reason, error, "damaged row of a run moved to the table damaged_run"
+            );
+        }
     }
 
     async fn entry(
@@ -216,9 +234,31 @@ impl Journal for SqliteJournal {
             Err(error) => return Err(error),
         }
         let query = |connection: &Connection| {
-            select(connection, include_str!("query/unfinished_runs.sql"), [], run_row)
+            let read = |row: &Row<'_>| match run_row(row) {
+                Ok(found) => Ok(Ok(found)),
+                Err(error) => DamagedRow::of(row, &error).map(Err),
+            };
+            select(connection, include_str!("query/unfinished_runs.sql"), [], read)
         };
-        self.readers.read(query).await
+        let (mut runs, mut damaged) = (Vec::new(), Vec::new());
+        for row in self.readers.read(query).await? {
+            match row {
+                Ok(run) => runs.push(run),
+                Err(row) => damaged.push(row),
+            }
+        }
+        self.quarantine(damaged).await;
+        Ok(runs)
+    }
+
+    async fn count_recovery(&self, tenant: &Tenant, run: RunId) -> Result<u32, JournalError> {
+        let tenant = tenant.clone();
+        let count = move |connection: &Connection| {
+            let values = params![tenant.as_str(), run.to_string()];
+            let text = include_str!("query/count_recovery.sql");
+            select_one(connection, text, values, |row| get::<u32>(row, "recoveries"))
+        };
+        self.writer.run(count).await?.ok_or(JournalError::Unknown(run))
     }
 }
 

@@ -8,6 +8,7 @@ mod database;
 mod inserts;
 mod journal;
 mod keys;
+mod quarantine;
 mod row;
 mod schema;
 mod wal_checkpoint;

@@ -11,6 +11,7 @@ const STEPS: &[&str] = &[
     include_str!("migration/0003_fewer_trees.sql"),
     include_str!("migration/0004_outcome.sql"),
     include_str!("migration/0005_kind.sql"),
+    include_str!("migration/0006_recoveries.sql"),
 ];
 
 /// Migrates the file. A file with a newer schema is refused.

@@ -5,6 +5,8 @@ mod accounting;
 #[cfg(test)]
 mod archive;
 #[cfg(test)]
+mod damaged;
+#[cfg(test)]
 mod disk_full;
 mod journal;
 mod keys;

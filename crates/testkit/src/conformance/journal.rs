@@ -29,6 +29,7 @@ where
     concurrent_runs_do_not_mix(empty().await).await;
     unfinished_runs_are_listed_oldest_first(empty().await).await;
     empty_batch_changes_nothing(empty().await).await;
+    recoveries_of_running_runs_are_counted(empty().await).await;
     idempotency_key_creates_one_run(empty().await).await;
     one_of_concurrent_creates_with_a_key_succeeds(empty().await).await;
 }
@@ -157,7 +158,23 @@ async fn unknown_to(journal: &SharedJournal, tenant: &Tenant, id: RunId) {
     );
     unknown(journal.read(tenant, id, 0, 1).await.map(drop));
     unknown(journal.find_chunk(tenant, id, 1).await.map(drop));
+    unknown(journal.count_recovery(tenant, id).await.map(drop));
     assert_eq!(journal.find(tenant, id).await.unwrap(), None);
+}
+
+async fn recoveries_of_running_runs_are_counted(journal: SharedJournal) {
+    let tenant = Tenant::local();
+    for number in 1..=2 {
+        journal.create(&tenant, &new(run(number))).await.unwrap();
+    }
+    for count in 1..=3 {
+        assert_eq!(journal.count_recovery(&tenant, run(1)).await.unwrap(), count);
+    }
+    assert_eq!(journal.count_recovery(&tenant, run(2)).await.unwrap(), 1);
+    let end = [last(EventKind::Final)];
+    journal.finish(&tenant, run(1), 0, &end, &good(1)).await.unwrap();
+    let ended = journal.count_recovery(&tenant, run(1)).await;
+    assert!(matches!(ended, Err(JournalError::Unknown(_))), "{ended:?}");
 }
 
 async fn run_is_created_once(journal: SharedJournal) {

@@ -133,6 +133,11 @@ impl RunBroadcast {
         self.changed.notify_waiters();
     }
 
+    /// The offset of the last published event.
+    pub(crate) fn last_offset(&self) -> u64 {
+        self.ring().tail
+    }
+
     /// Whether more events can follow. A reader that checks this before [`Self::events_after`] misses none.
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Ordering::SeqCst)

@@ -1,0 +1,1 @@
+DELETE FROM run WHERE tenant = ?1 AND id = ?2
