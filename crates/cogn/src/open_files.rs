@@ -1,12 +1,10 @@
 //! The number of files that this process may open, which includes its connections: raised at start as far as
 //! the system permits, and respected by the limit of connections.
 
-use tracing::warn;
+use tracing::{info, warn};
 
-/// Files that are not connections: journal, modules, spilled media, timers.
-const OTHER_FILES: usize = 256;
-/// A connection may need another one to a back-end.
-const FILES_PER_CONNECTION: usize = 2;
+/// One file in so many is not a connection of a client, but one to a back-end, the journal, or media.
+const OTHER_FILES_SHARE: usize = 4;
 
 /// Raises the soft limit to the hard limit. The limit from now on; `None` if there is none, or none is known.
 pub(crate) fn raise_limit() -> Option<usize> {
@@ -38,17 +36,23 @@ pub(crate) fn clamp_connections(settings: &mut gateway::Settings, open_files_max
     if configured <= available {
         return;
     }
-    warn!(
-        configured,
-        connections_max = available,
-        open_files_max = limit,
-        "connections_max reduced to the files that may be open"
-    );
+    // Where the default is a little more than a system permits, no operator has to act.
+    if available < configured / 2 {
+        warn!(
+            configured,
+            available, "connections_max reduced to the files that may be open"
+        );
+    } else {
+        info!(
+            configured,
+            available, "connections_max reduced to the files that may be open"
+        );
+    }
     settings.connections_max = available;
 }
 
 fn available_connections(limit: usize) -> usize {
-    (limit.saturating_sub(OTHER_FILES) / FILES_PER_CONNECTION).max(1)
+    (limit - limit / OTHER_FILES_SHARE).max(1)
 }
 
 #[cfg(test)]
@@ -57,8 +61,8 @@ mod tests {
 
     #[test]
     fn connections_leave_files_for_everything_else() {
-        assert_eq!(available_connections(1_024), 384);
-        assert_eq!(available_connections(1_048_576), 524_160);
-        assert_eq!(available_connections(100), 1);
+        assert_eq!(available_connections(1_024), 768);
+        assert_eq!(available_connections(1_048_576), 786_432);
+        assert_eq!(available_connections(0), 1);
     }
 }
