@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod composed;
 #[cfg(test)]
+mod crashes;
+#[cfg(test)]
 mod fault_injection;
 #[cfg(test)]
 mod faults_of_callers;
