@@ -47,7 +47,7 @@ pub enum Fault {
     Credential,
     /// The back-end. The only fault that opens its breaker.
     BackEnd,
-    /// This server or the client; the call says nothing about the back-end.
+    /// This server or the client; the call is no evidence about the back-end.
     None,
 }
 

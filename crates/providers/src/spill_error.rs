@@ -21,6 +21,10 @@ pub(crate) fn unkept(error: &io::Error) -> Error {
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
             Error::invalid_response(Phase::MidStream, format!("the answer is broken: {error}"))
         }
+        io::ErrorKind::FileTooLarge => {
+            let message = format!("the answer is too large: {error}");
+            Error::new(ErrorKind::AnswerTooLarge, Phase::MidStream, message)
+        }
         _ => {
             tracing::error!(%error, "storing response media failed");
             own("the media of the answer could not be stored")

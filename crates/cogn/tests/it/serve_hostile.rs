@@ -205,7 +205,7 @@ async fn idle_connections_do_not_block_other_clients() {
     }
     drop(server);
     // Over the limit a connection waits, and is accepted as soon as others are closed.
-    stage.configure("[server]\nconnections_max = 3\nheader_read_ms = 300\n");
+    stage.configure("[server]\nconnections_max = 3\nconnections_per_address_max = 3\nheader_read_ms = 300\n");
     let server = stage.serve(&[&stage.talker(0)]);
     let idle_connections: Vec<TcpStream> = (0..6).map(|_| connect(&server)).collect();
     assert!(answers(&server).await);

@@ -61,13 +61,13 @@ pub(crate) fn execute(mode: RunMode) -> RunRequest {
     }
 }
 
-async fn start(engine: &Engine, mode: RunMode) -> (RunId, Subscription) {
+pub(crate) async fn start(engine: &Engine, mode: RunMode) -> (RunId, Subscription) {
     let tenant = Tenant::local();
     let started = engine.start(&tenant, execute(mode)).await.unwrap();
     (started.id, started.subscription)
 }
 
-async fn rest(mut subscription: Subscription) -> Vec<EncodedEvent> {
+pub(crate) async fn rest(mut subscription: Subscription) -> Vec<EncodedEvent> {
     let mut events = Vec::new();
     while let Some(batch) = timeout(SOON, subscription.next()).await.unwrap().unwrap() {
         events.extend(batch);
@@ -75,7 +75,7 @@ async fn rest(mut subscription: Subscription) -> Vec<EncodedEvent> {
     events
 }
 
-fn assemble(events: &[EncodedEvent]) -> Assembled {
+pub(crate) fn assemble(events: &[EncodedEvent]) -> Assembled {
     let lines: Vec<&str> = events.iter().map(|event| &*event.body).collect();
     let assembled = assemble_ndjson(lines.join("\n").as_bytes());
     assert!(assembled.violations.is_empty(), "{:?}", assembled.violations);

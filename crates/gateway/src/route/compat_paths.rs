@@ -90,7 +90,6 @@ async fn run(
     let bytes = request::read_call(gateway, &client, headers, body).await?;
     let body: RunBody = serde_json::from_value(request::parse_json(&bytes)?)
         .map_err(|error| ApiError::new(ErrorBody::new(Code::E1001, format!("the body: {error}"))))?;
-    let client = ClientStreams::of(extensions)?;
     let module = super::modules::find(gateway, &client.caller, &body.module)?;
     let input = match (body.input, body.args) {
         (Some(input), None) => input,

@@ -21,12 +21,12 @@ pub(super) struct Connections {
     max: usize,
     per_address_max: usize,
     trusted: Vec<Network>,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenConnections {
     total: usize,
     by_address: HashMap<IpAddr, usize>,
     /// By age.
@@ -120,13 +120,13 @@ impl Connections {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
         // No code panics while it holds the lock.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
+impl OpenConnections {
     fn close_oldest(&mut self, now: Instant, of: impl Fn(&HalfOpen) -> bool) -> Option<()> {
         let (number, half) = self.half_open.iter().find(|(_, half)| of(half))?;
         // A client gets some time to send its request.

@@ -10,6 +10,8 @@ mod crash;
 #[cfg(test)]
 mod damaged;
 #[cfg(test)]
+mod damaged;
+#[cfg(test)]
 mod disk_full;
 mod journal;
 mod keys;

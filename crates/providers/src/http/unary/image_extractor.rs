@@ -65,7 +65,7 @@ impl Write for ImageExtractor {
         self.extractor.push(bytes, &mut self.kept).map_err(broken)?;
         if self.extractor.text_bytes() > ANSWER_BYTES_MAX {
             let message = format!("it is larger than {ANSWER_BYTES_MAX} bytes without its images");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
         Ok(bytes.len())
     }
