@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -302,10 +303,7 @@ async fn certificates_are_reloaded() {
 }
 
 /// A back-end that repeats its caller's key in an error, as some do.
-#[test]
-fn log_is_structured_and_contains_no_secrets() {
-    const CANARY: &str = "sk-canary-5f1d0c";
-    let stage = Stage::new();
+fn spawn_key_echo(canary: &'static str) -> SocketAddr {
     let echo = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = echo.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -314,7 +312,7 @@ fn log_is_structured_and_contains_no_secrets() {
             let mut head = [0; 16 * 1024];
             let size = stream.read(&mut head).unwrap_or_default();
             let head = String::from_utf8_lossy(&head[..size]).into_owned();
-            let key = if head.contains(CANARY) { CANARY } else { "no key" };
+            let key = if head.contains(canary) { canary } else { "no key" };
             let body = json!({"error": {"message": format!("bad key {key}")}}).to_string();
             let answer = format!(
                 "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
@@ -323,6 +321,14 @@ fn log_is_structured_and_contains_no_secrets() {
             std::io::Write::write_all(&mut stream, answer.as_bytes()).ok();
         }
     });
+    address
+}
+
+#[test]
+fn log_is_structured_and_contains_no_secrets() {
+    const CANARY: &str = "sk-canary-5f1d0c";
+    let stage = Stage::new();
+    let address = spawn_key_echo(CANARY);
     stage.configure(&format!(
         "[[credentials]]\nname = \"key\"\nenv = \"CANARY_KEY\"\n\
          [[backends]]\nname = \"echo\"\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"http://{address}/v1\"\ncredential = \"key\"\n\

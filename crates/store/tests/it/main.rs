@@ -10,8 +10,6 @@ mod crash;
 #[cfg(test)]
 mod damaged;
 #[cfg(test)]
-mod damaged;
-#[cfg(test)]
 mod disk_full;
 mod journal;
 mod keys;

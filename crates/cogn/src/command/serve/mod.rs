@@ -66,8 +66,11 @@ impl Serve {
         let tls = tls.map(|files| Tls::load(&files.certificate, &files.key));
         let tls = tls.transpose().context("cannot serve TLS")?;
         let pipeline = media::for_server(&settings);
-        let fleet = backends::fleet(&self.backend, self.config.as_deref(), pipeline.store())?;
-        let fleet = Arc::new(fleet);
+        let fleet = Arc::new(backends::fleet(
+            &self.backend,
+            self.config.as_deref(),
+            pipeline.store(),
+        )?);
         let folders = wiring::load_all(search, output)?;
         let store = server_setup::store_settings(self.journal, &settings)?;
         wiring::server_runtime()?.block_on(async {
