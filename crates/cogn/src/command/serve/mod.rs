@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use self::banner::Banner;
 use self::reload::{AuthReload, Reload};
 use crate::backends::{self, BackendName};
-use crate::config::{Settings, Sources};
+use crate::config::{Server, Settings, Sources};
 use crate::exit::Exit;
 use crate::gates;
 use crate::media;
@@ -62,9 +62,7 @@ impl Serve {
         server_setup::require_auth_on_public_address(listen, required)?;
         log::start(server.log, output.quiet);
         let open_files_max = open_files::raise_limit();
-        let tls = server.tls.as_ref();
-        let tls = tls.map(|files| Tls::load(&files.certificate, &files.key));
-        let tls = tls.transpose().context("cannot serve TLS")?;
+        let tls = load_tls(server)?;
         let pipeline = media::for_server(&settings);
         let fleet = Arc::new(backends::fleet(
             &self.backend,
@@ -130,6 +128,12 @@ impl Serve {
             Ok(Exit::Success)
         })
     }
+}
+
+fn load_tls(server: &Server) -> Result<Option<Tls>> {
+    let tls = server.tls.as_ref();
+    let tls = tls.map(|files| Tls::load(&files.certificate, &files.key));
+    tls.transpose().context("cannot serve TLS")
 }
 
 async fn bind(listen: SocketAddr) -> Result<TcpListener> {
