@@ -8,6 +8,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
 use ir::Error;
 
+use super::client::UnsentRequestGuard;
 use super::transport_error;
 
 #[derive(Debug)]
@@ -18,13 +19,16 @@ pub(crate) struct HttpResponse {
 }
 
 #[derive(Debug)]
-pub(crate) struct ResponseBody(Incoming);
+pub(crate) struct ResponseBody {
+    body: Incoming,
+    _unsent: UnsentRequestGuard,
+}
 
 impl ResponseBody {
     /// `None` at the end of the body.
     pub(crate) async fn next(&mut self) -> Option<Result<Bytes, Error>> {
         loop {
-            match self.0.frame().await? {
+            match self.body.frame().await? {
                 Ok(frame) => match frame.into_data() {
                     Ok(bytes) if !bytes.is_empty() => return Some(Ok(bytes)),
                     // Trailers.
@@ -37,6 +41,18 @@ impl ResponseBody {
 }
 
 impl HttpResponse {
+    pub(super) fn new(response: Response<Incoming>, unsent: UnsentRequestGuard) -> Self {
+        let (head, body) = response.into_parts();
+        Self {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            content: ResponseBody {
+                body,
+                _unsent: unsent,
+            },
+        }
+    }
+
     pub(super) fn header(&self, name: &HeaderName) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
@@ -44,16 +60,5 @@ impl HttpResponse {
     /// The announced content length.
     pub(super) fn length(&self) -> Option<u64> {
         self.header(&CONTENT_LENGTH)?.parse().ok()
-    }
-}
-
-impl From<Response<Incoming>> for HttpResponse {
-    fn from(response: Response<Incoming>) -> Self {
-        let (head, body) = response.into_parts();
-        Self {
-            status: head.status.as_u16(),
-            headers: head.headers,
-            content: ResponseBody(body),
-        }
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::{FutureExt, TryFutureExt};
 use hyper::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
@@ -19,6 +19,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::rustls::ClientConfig;
 use tower::Service;
+
+use super::unsent_request::AbortableStream;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -57,7 +59,7 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<RoutedStream>;
+    type Response = AbortableStream<MaybeHttpsStream<RoutedStream>>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
@@ -66,9 +68,9 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = self.https.call(uri);
+        let connecting = self.https.call(uri).map_ok(AbortableStream::from);
         let Some(limit) = self.timeout else {
-            return connecting;
+            return connecting.boxed();
         };
         let limited = async move {
             timeout(limit, connecting).await.unwrap_or_else(|_| {

@@ -5,11 +5,13 @@ mod connector;
 mod proxy;
 #[cfg(test)]
 mod tests;
+mod unsent_request;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use bytes::Bytes;
 use hyper::header::{
     ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, TRANSFER_ENCODING,
     USER_AGENT,
@@ -30,7 +32,9 @@ use url::Url;
 
 use self::connector::Connector;
 pub use self::proxy::Proxy;
-use super::request_body::{BoxedBody, RequestBody};
+use self::unsent_request::CountedBody;
+pub(super) use self::unsent_request::UnsentRequestGuard;
+use super::request_body::RequestBody;
 use super::response::HttpResponse;
 use super::transport_error;
 use crate::limits::{ANSWER_HEAD_BYTES_MAX, REQUEST_HEAD_BYTES_MAX};
@@ -43,7 +47,7 @@ const TLS_IDLE_MAX: Duration = Duration::from_secs(90);
 /// Idle connections per host.
 const IDLE_COUNT_MAX: usize = 1_024;
 
-type Pool = legacy::Client<Connector, BoxedBody>;
+type Pool = legacy::Client<Connector, CountedBody>;
 
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -86,7 +90,8 @@ impl Client {
     }
 
     pub(crate) async fn get(&self, url: &str, headers: HeaderMap) -> Result<HttpResponse, Error> {
-        self.send(Method::GET, url, headers, BoxedBody::default()).await
+        let content = RequestBody::Bytes(Bytes::new());
+        self.send(Method::GET, url, headers, content).await
     }
 
     pub(super) async fn post(
@@ -98,7 +103,7 @@ impl Client {
         // Not every server accepts chunked encoding.
         headers.remove(TRANSFER_ENCODING);
         headers.insert(CONTENT_LENGTH, HeaderValue::from(content.size_bytes()));
-        self.send(Method::POST, url, headers, content.into_body()).await
+        self.send(Method::POST, url, headers, content).await
     }
 
     /// Sends a request and waits for the response head. Redirects are not followed.
@@ -107,7 +112,7 @@ impl Client {
         method: Method,
         url: &str,
         mut headers: HeaderMap,
-        body: BoxedBody,
+        content: RequestBody,
     ) -> Result<HttpResponse, Error> {
         let uri = target(url, &mut headers)?;
         headers.entry(USER_AGENT).or_insert(AGENT);
@@ -123,18 +128,20 @@ impl Client {
         if head_bytes(&headers) > REQUEST_HEAD_BYTES_MAX {
             return Err(unsendable("the head of the request is too large"));
         }
-        let mut request = Request::new(body);
+        let size_bytes = content.size_bytes();
+        let mut request = Request::new(CountedBody::new(content.into_body(), size_bytes));
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         let pool = if is_tls { &self.tls } else { &self.plaintext };
+        let unsent = UnsentRequestGuard::new(&mut request);
         let response = pool.request(request).await;
         let response = response.map_err(|error| transport_error::no_response(&error))?;
         // hyper may read more than the limit at once.
         if head_bytes(response.headers()) > ANSWER_HEAD_BYTES_MAX {
             return Err(transport_error::large_head());
         }
-        Ok(HttpResponse::from(response))
+        Ok(HttpResponse::new(response, unsent))
     }
 }
 

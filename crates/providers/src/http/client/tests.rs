@@ -1,6 +1,6 @@
 //! Responses in every framing, reuse of connections, refusals, credentials and proxies.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use super::{Client, ClientError, ClientOptions, Proxy, RequestBody};
 use crate::limits::{ANSWER_HEAD_BYTES_MAX, REQUEST_HEAD_BYTES_MAX};
 
 /// Complete responses, their content, and whether the connection is reused.
-const COMPLETE: &[(&str, &str, bool)] = &[
+pub(super) const COMPLETE: &[(&str, &str, bool)] = &[
     ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", "hello", true),
     ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "", true),
     (
@@ -63,7 +63,7 @@ const BROKEN: &[&str] = &[
     "SSH-2.0-nothing\r\n\r\n",
 ];
 
-fn direct() -> Client {
+pub(super) fn direct() -> Client {
     Client::new(&ClientOptions::default()).unwrap()
 }
 
@@ -104,7 +104,7 @@ fn one_connection(answer: &'static str) -> (String, JoinHandle<(String, Vec<u8>)
 }
 
 /// The tasks of the client go on meanwhile, which is how the connection is closed.
-async fn finished<T: Send + 'static>(thread: JoinHandle<T>) -> T {
+pub(super) async fn finished<T: Send + 'static>(thread: JoinHandle<T>) -> T {
     let joined = tokio::task::spawn_blocking(|| thread.join().unwrap());
     joined.await.unwrap()
 }
@@ -236,20 +236,23 @@ async fn request_that_was_sent_is_not_repeated() {
 async fn refusal_is_read_before_the_request_was_sent_completely() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    // Not joined: the connection may stay open after the early answer.
-    std::thread::spawn(move || {
+    let refusing = std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
         socket.read_exact(&mut [0; 1024]).unwrap();
         let answer = "HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig";
         socket.write_all(answer.as_bytes()).unwrap();
         // Closing with unread data would reset the connection and discard the response.
-        std::io::copy(&mut socket, &mut std::io::sink()).ok();
+        io::copy(&mut socket, &mut io::sink()).ok();
     });
-    let content = RequestBody::Bytes(Bytes::from(vec![b'x'; 32 * 1024 * 1024]));
+    let content = RequestBody::Bytes(Bytes::from(vec![b'x'; LARGE_BYTES]));
     let mut response = direct().post(&url, HeaderMap::new(), content).await.unwrap();
     assert_eq!(response.status, 413);
     assert_eq!(&response.content.next().await.unwrap().unwrap()[..], b"big");
+    drop(response);
+    finished(refusing).await;
 }
+
+pub(super) const LARGE_BYTES: usize = 32 * 1024 * 1024;
 
 #[tokio::test]
 async fn dropping_a_response_closes_its_connection() {
@@ -274,6 +277,45 @@ async fn dropping_a_call_closes_its_connection() {
     assert!(waiting.is_err());
     let (request, _) = finished(served).await;
     assert!(request.starts_with("POST / "), "{request}");
+}
+
+/// A measurement (docs/benchmarks.md), not a check: memory of the client for each response that is being read.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+#[ignore = "prints a measurement"]
+async fn memory_of_open_responses() {
+    const COUNT: usize = 400;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut sockets = Vec::new();
+        for mut socket in listener.incoming().filter_map(Result::ok) {
+            read_request(&mut socket);
+            let begun = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n";
+            socket.write_all(begun.as_bytes()).unwrap();
+            sockets.push(socket);
+        }
+    });
+    let resident_kib = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap()
+    };
+    let client = direct();
+    let mut open = Vec::with_capacity(2 * COUNT);
+    let mut before_kib = 0;
+    for number in 0..2 * COUNT {
+        // The first half has paid for everything that is not needed again.
+        if number == COUNT {
+            before_kib = resident_kib();
+        }
+        let content = RequestBody::Bytes(Bytes::from_static(b"{}"));
+        let mut response = client.post(&url, HeaderMap::new(), content).await.unwrap();
+        response.content.next().await.unwrap().unwrap();
+        open.push(response);
+    }
+    let used_kib = resident_kib() - before_kib;
+    println!("{:.1} KiB for each open response", used_kib as f64 / COUNT as f64);
 }
 
 /// The lines of a request head, sorted.
