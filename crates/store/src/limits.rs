@@ -22,6 +22,8 @@ pub const LOG_PAGES_MAX: u32 = 16_000;
 pub const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of rows of a usage report.
 pub const USAGE_LINES_MAX: usize = 10_000;
+/// Maximum number of queued writes: some for each run in progress.
+pub const WRITE_QUEUE_MAX: usize = 65_536;
 /// Maximum number of writes in one transaction.
 pub const WRITE_BATCH_MAX: usize = 256;
 /// Maximum number of relayed calls in progress; each has reserved the place of its end record.

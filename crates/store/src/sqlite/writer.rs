@@ -5,8 +5,12 @@
 //! A failed transaction is rolled back and its writes are repeated one by one, so that a write fails only for
 //! its own reasons. A refusal (duplicate key, second writer) changes nothing and requires no rollback.
 //!
-//! The queue has no bound of its own: a run waits for its last write before the next one, so there are at most
-//! two writes for each run in progress.
+//! The queue is limited. A run waits for its last write before the next one, so that only a file that has been
+//! slow for long fills it. Writes of runs are refused as by a full disk then, and rare writes wait for a place; neither
+//! blocks a thread.
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::path::Path;
@@ -18,6 +22,7 @@ use engine::port::{
 };
 use ir::RunId;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::database::{Options, connect};
@@ -29,14 +34,9 @@ use crate::limits;
 /// Capacity of the statement cache: all statements.
 const STATEMENTS: usize = 16;
 
-#[expect(clippy::disallowed_types, reason = "bounded by the runs in progress")]
-type Queue = mpsc::UnboundedSender<Job>;
-#[expect(clippy::disallowed_types, reason = "bounded by the runs in progress")]
-type Jobs = mpsc::UnboundedReceiver<Job>;
-
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
-    queue: Queue,
+    queue: mpsc::Sender<Job>,
 }
 
 #[derive(Debug)]
@@ -76,11 +76,17 @@ enum Job {
     Close(oneshot::Sender<()>),
 }
 
+impl Job {
+    fn run(work: impl FnOnce(&Connection) + Send + 'static) -> Self {
+        Self::Run(Work(Box::new(work)))
+    }
+}
+
 impl Writer {
     pub(super) fn start(path: &Path, options: Options) -> Result<Self, JournalError> {
         let connection = open(path, options).map_err(failed)?;
         let checkpoints = WalCheckpointer::start(path)?;
-        let (queue, jobs) = mpsc::unbounded_channel();
+        let (queue, jobs) = mpsc::channel(limits::WRITE_QUEUE_MAX);
         let thread = WriterThread {
             connection,
             checkpoints,
@@ -92,37 +98,46 @@ impl Writer {
         Ok(Self { queue })
     }
 
-    /// Queues a write.
+    /// Queues a write. It is refused if the queue is full.
     pub(super) fn write(&self, write: WriteOp) -> Commit {
         let (done, answer) = oneshot::channel();
-        if self.queue.send(Job::Write { write, done }).is_err() {
-            return Commit::ready(Err(closed()));
+        match self.try_queue(Job::Write { write, done }) {
+            Ok(()) => Commit::new(async { answer.await.map_err(|_| closed())? }),
+            Err(error) => Commit::ready(Err(error)),
         }
-        Commit::new(async { answer.await.map_err(|_| closed())? })
     }
 
-    /// Executes statements in a transaction of their own and returns when it is committed.
+    /// Executes statements in a transaction of their own and returns when it is committed. Waits for a place in
+    /// the queue.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         statements: impl FnOnce(&Connection) -> Result<T, JournalError> + Send + 'static,
     ) -> Result<T, JournalError> {
         let (done, answer) = oneshot::channel();
-        self.queue(move |connection| {
+        let job = Job::run(move |connection| {
             // The receiver may be gone.
             done.send(in_transaction(connection, statements)).ok();
         });
+        self.queue.send(job).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 
-    /// Queues statements that begin their own transaction; `false` if the writer is closed.
-    pub(super) fn queue(&self, work: impl FnOnce(&Connection) + Send + 'static) -> bool {
-        self.queue.send(Job::Run(Work(Box::new(work)))).is_ok()
+    /// Queues statements that begin their own transaction. They are refused if the queue is full.
+    pub(super) fn queue(&self, work: impl FnOnce(&Connection) + Send + 'static) -> Result<(), JournalError> {
+        self.try_queue(Job::run(work))
+    }
+
+    fn try_queue(&self, job: Job) -> Result<(), JournalError> {
+        self.queue.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => JournalError::Full,
+            TrySendError::Closed(_) => closed(),
+        })
     }
 
     /// Completes queued jobs; later ones are refused.
     pub(super) async fn close(&self) {
         let (done, answer) = oneshot::channel();
-        if self.queue.send(Job::Close(done)).is_ok() {
+        if self.queue.send(Job::Close(done)).await.is_ok() {
             answer.await.ok();
         }
     }
@@ -159,7 +174,7 @@ struct WriterThread {
 }
 
 impl WriterThread {
-    fn work(mut self, mut jobs: Jobs) {
+    fn work(mut self, mut jobs: mpsc::Receiver<Job>) {
         let mut batch = Vec::new();
         while let Some(job) = jobs.blocking_recv() {
             let mut next = Some(job);

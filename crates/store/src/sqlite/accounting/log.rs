@@ -249,15 +249,15 @@ impl Log {
         let (records, from) = (sealed.records.clone(), sealed.applied);
         let until = (from + limits::WRITE_BATCH_MAX).min(records.len());
         let messages = self.messages.clone();
-        self.in_flight = self.writer.queue(move |connection| {
+        let queued = self.writer.queue(move |connection| {
             let chunk = records.get(from..until).unwrap_or_default();
             let applied = in_transaction(connection, |connection| apply(connection, chunk));
             // The thread waits for this message before it ends.
             messages.send(LogRequest::Applied(applied)).ok();
         });
-        if !self.in_flight {
-            let error = Err(JournalError::from_backend("the journal is closed"));
-            self.on_applied(error);
+        match queued {
+            Ok(()) => self.in_flight = true,
+            Err(error) => self.on_applied(Err(error)),
         }
     }
 
