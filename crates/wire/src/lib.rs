@@ -30,6 +30,7 @@ pub mod openai_images;
 pub mod openai_responses;
 pub mod openai_speech;
 pub mod openai_transcriptions;
+mod optional_field;
 mod pending_blocks;
 pub mod response_summary;
 mod stream;

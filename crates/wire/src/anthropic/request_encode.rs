@@ -8,7 +8,9 @@ use serde_json::{Number, Value, json};
 
 use crate::anthropic::OWN;
 use crate::anthropic::block_encode::{Purpose, encode as encode_block};
+use crate::losses::{record_losses, record_message_losses};
 use crate::openai_chat::cache_control;
+use crate::optional_field::put;
 use crate::tool_result_name;
 use crate::turns::turns;
 use crate::{constant_field, unknown_fields};
@@ -66,12 +68,6 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     Ok(Value::Object(map))
 }
 
-fn put(map: &mut Map, key: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        map.insert(String::from(key), value.into());
-    }
-}
-
 fn is_system(message: &Message) -> bool {
     matches!(message.role, Role::System | Role::Developer)
 }
@@ -89,7 +85,7 @@ fn put_system(
         if at >= leading || leading > 1 {
             ledger.note(&pointer, Action::Merged, format!("{OWN} has one system prompt"));
         }
-        book_message(message, &pointer, ledger);
+        record_message_losses(OWN, &pointer, message, ledger);
         for (index, part) in message.parts.iter().enumerate() {
             let pointer = format!("{pointer}/content_parts/{index}");
             blocks.extend(encode_block(part, Purpose::Replay, &pointer, ledger)?);
@@ -123,7 +119,7 @@ fn messages(turns: &[Message], ledger: &mut Ledger) -> Result<Vec<Value>, Error>
             let pointer = format!("{pointer}/content_parts/{index}");
             blocks.extend(encode_block(part, Purpose::Replay, &pointer, ledger)?);
         }
-        book_message(message, &pointer, ledger);
+        record_message_losses(OWN, &pointer, message, ledger);
         ledger.foreign(&pointer, &message.ext, OWN);
         // All results of one turn are in one message.
         if message.role == Role::Tool
@@ -150,19 +146,6 @@ fn messages(turns: &[Message], ledger: &mut Ledger) -> Result<Vec<Value>, Error>
         out.push(Value::Object(map));
     }
     Ok(out)
-}
-
-fn book_message(message: &Message, pointer: &str, ledger: &mut Ledger) {
-    let lost = [
-        ("id", message.id.is_some()),
-        ("name", message.name.is_some()),
-        ("created_at", message.created_at.is_some()),
-        ("cache", message.cache.is_some()),
-        ("metadata", message.metadata.is_some()),
-    ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
-    }
 }
 
 fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value> {
@@ -256,12 +239,7 @@ fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map, ledger:
         ("logprobs", *logprobs == Some(true)),
         ("top_logprobs", top_logprobs.is_some()),
     ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(
-            format!("/payload/generation/{key}"),
-            format!("not supported by {OWN}"),
-        );
-    }
+    record_losses(OWN, "/payload/generation", &lost, ledger);
 }
 
 fn put_output(chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {

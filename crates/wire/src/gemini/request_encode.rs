@@ -9,6 +9,8 @@ use serde_json::{Number, Value, json};
 use crate::gemini::part_encode::{Names, Purpose, encode as encode_part};
 use crate::gemini::schema::to_json_schema;
 use crate::gemini::{OWN, field_case};
+use crate::losses::{record_losses, record_message_losses};
+use crate::optional_field::put;
 use crate::turns::turns;
 use crate::unknown_fields;
 
@@ -47,9 +49,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
                 .is_some_and(|metadata| !metadata.is_empty()),
         ),
     ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("/payload/{key}"), format!("not supported by {OWN}"));
-    }
+    record_losses(OWN, "/payload", &lost, ledger);
     unknown_fields::book(chat, OWN, ledger);
     chat.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &chat.ext, OWN);
@@ -81,12 +81,6 @@ fn put_modalities(chat: &ChatRequest, config: &mut Map) {
         None => chat.modalities.iter().map(|word| word.to_uppercase()).collect(),
     };
     put(config, "responseModalities", Some(words));
-}
-
-fn put(map: &mut Map, key: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        map.insert(String::from(key), value.into());
-    }
 }
 
 fn put_contents(turns: &[Message], map: &mut Map, ledger: &mut Ledger) -> Result<(), Error> {
@@ -172,16 +166,7 @@ fn put_system(message: &Message, mut parts: Vec<Value>, system: &mut Option<Map>
 }
 
 fn book_message(message: &Message, pointer: &str, ledger: &mut Ledger) {
-    let lost = [
-        ("id", message.id.is_some()),
-        ("name", message.name.is_some()),
-        ("created_at", message.created_at.is_some()),
-        ("cache", message.cache.is_some()),
-        ("metadata", message.metadata.is_some()),
-    ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
-    }
+    record_message_losses(OWN, pointer, message, ledger);
     ledger.foreign(pointer, &message.ext, OWN);
 }
 
@@ -230,14 +215,11 @@ fn encode_tool(tool: &ToolSpec, pointer: &str, ledger: &mut Ledger) -> Value {
         }
         (schema, _) => put(&mut map, "parametersJsonSchema", schema.clone()),
     }
-    for (key, there) in [
+    let lost = [
         ("strict", tool.strict == Some(true)),
         ("cache", tool.cache.is_some()),
-    ] {
-        if there {
-            ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
-        }
-    }
+    ];
+    record_losses(OWN, pointer, &lost, ledger);
     tool.ext.restore(OWN, &mut map);
     ledger.foreign(pointer, &tool.ext, OWN);
     Value::Object(map)

@@ -4,6 +4,7 @@
 use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaKind, Message, Part, PartBody, Role};
 use serde_json::{Value, json};
 
+use crate::losses::record_losses;
 use crate::media::{self, ConversionContext, ConversionError, encode_at};
 
 const OWN: Dialect = Dialect::Cognitive;
@@ -190,7 +191,5 @@ fn book_frame(message: &Message, ledger: &mut Ledger) {
         ("cache", message.cache.is_some()),
         ("metadata", message.metadata.is_some()),
     ];
-    for (key, _) in said.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("/0/{key}"), format!("not supported by {OWN}"));
-    }
+    record_losses(OWN, "/0", &said, ledger);
 }

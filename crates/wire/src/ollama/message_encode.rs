@@ -10,7 +10,7 @@ use ir::{
 };
 use serde_json::{Value, json};
 
-use crate::losses::arguments_as_object;
+use crate::losses::{arguments_as_object, record_message_losses, record_proof_losses};
 use crate::ollama::OWN;
 use crate::{call_id, media_losses};
 
@@ -48,7 +48,7 @@ pub(super) fn encode(
     }
     let is_result = |part: &Part| matches!(part.body, PartBody::ToolResult(_));
     let only_results = !message.parts.is_empty() && message.parts.iter().all(is_result);
-    book_message(message, pointer, ledger);
+    record_message_losses(OWN, pointer, message, ledger);
     ledger.foreign(pointer, &message.ext, OWN);
     if only_results || message.role == Role::Tool {
         return Ok(());
@@ -90,19 +90,6 @@ fn finish(message: &Message, map: &mut Map) {
     message.ext.restore(OWN, map);
     if message.ext.note(OWN, "$content").is_none() {
         map.entry("content").or_insert_with(|| json!(""));
-    }
-}
-
-fn book_message(message: &Message, pointer: &str, ledger: &mut Ledger) {
-    let lost = [
-        ("id", message.id.is_some()),
-        ("name", message.name.is_some()),
-        ("created_at", message.created_at.is_some()),
-        ("cache", message.cache.is_some()),
-        ("metadata", message.metadata.is_some()),
-    ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
     }
 }
 
@@ -179,7 +166,7 @@ impl MessageFields {
                     ledger.dropped(pointer, "reasoning is sent only to its original dialect");
                     return Ok(());
                 }
-                book_proof(reasoning, pointer, ledger);
+                record_proof_losses(OWN, pointer, reasoning, ledger);
                 if let Some(text) = &reasoning.text {
                     self.thinking.get_or_insert_default().push_str(text);
                 }
@@ -207,17 +194,6 @@ impl MessageFields {
         }
         if !self.calls.is_empty() {
             put("tool_calls", Value::Array(self.calls));
-        }
-    }
-}
-
-fn book_proof(reasoning: &ir::Reasoning, pointer: &str, ledger: &mut Ledger) {
-    for (key, there) in [
-        ("signature", reasoning.signature.is_some()),
-        ("data", reasoning.data.is_some()),
-    ] {
-        if there {
-            ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
         }
     }
 }

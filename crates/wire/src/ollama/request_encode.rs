@@ -4,8 +4,10 @@
 use ir::{Action, ChatRequest, Error, Generation, Ledger, Map, ReasoningRequest, ResponseFormat, ToolSpec};
 use serde_json::{Number, Value, json};
 
+use crate::losses::record_losses;
 use crate::ollama::OWN;
 use crate::ollama::message_encode::{self, Names};
+use crate::optional_field::put;
 use crate::turns::turns;
 use crate::{constant_field, unknown_fields};
 
@@ -43,12 +45,6 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     Ok(Value::Object(map))
 }
 
-fn put(map: &mut Map, key: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        map.insert(String::from(key), value.into());
-    }
-}
-
 /// Records the request fields that this dialect does not support.
 fn book(chat: &ChatRequest, ledger: &mut Ledger) {
     let choice = chat.tool_choice.as_ref();
@@ -67,9 +63,7 @@ fn book(chat: &ChatRequest, ledger: &mut Ledger) {
                 .is_some_and(|metadata| !metadata.is_empty()),
         ),
     ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("/payload/{key}"), format!("not supported by {OWN}"));
-    }
+    record_losses(OWN, "/payload", &lost, ledger);
 }
 
 fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value> {
@@ -88,14 +82,11 @@ fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value>
     let mut map = Map::new();
     put(&mut map, "type", Some("function"));
     put(&mut map, "function", Some(function));
-    for (key, there) in [
+    let lost = [
         ("strict", tool.strict == Some(true)),
         ("cache", tool.cache.is_some()),
-    ] {
-        if there {
-            ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
-        }
-    }
+    ];
+    record_losses(OWN, &pointer, &lost, ledger);
     tool.ext.restore(OWN, &mut map);
     ledger.foreign(&pointer, &tool.ext, OWN);
     Some(Value::Object(map))
@@ -201,15 +192,9 @@ fn put_think(chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
         (None, None) => budget_tokens.map(|budget| json!(budget > 0)),
     };
     put(map, "think", think);
-    for (key, there) in [
+    let lost = [
         ("budget_tokens", budget_tokens.is_some()),
         ("summary", summary.is_some()),
-    ] {
-        if there {
-            ledger.dropped(
-                format!("/payload/reasoning/{key}"),
-                format!("not supported by {OWN}"),
-            );
-        }
-    }
+    ];
+    record_losses(OWN, "/payload/reasoning", &lost, ledger);
 }

@@ -6,6 +6,7 @@ use ir::{
 };
 use serde_json::{Value, json};
 
+use crate::losses::{record_losses, record_proof_losses};
 use crate::openai_chat::OWN;
 use crate::openai_chat::content::{cache_control, encode_media, restore};
 
@@ -113,9 +114,7 @@ fn book_message(message: &Message, pointer: &str, ledger: &mut Ledger) {
         ("cache", message.cache.is_some()),
         ("metadata", message.metadata.is_some()),
     ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
-    }
+    record_losses(OWN, pointer, &lost, ledger);
 }
 
 /// Reasoning is returned only to its original dialect, under its original key.
@@ -142,14 +141,7 @@ fn reasoning(part: &Part, pointer: &str, map: &mut Map, content: &mut Vec<Value>
             }
         }
     }
-    for (key, there) in [
-        ("signature", reasoning.signature.is_some()),
-        ("data", reasoning.data.is_some()),
-    ] {
-        if there {
-            ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
-        }
-    }
+    record_proof_losses(OWN, pointer, reasoning, ledger);
 }
 
 /// One content part; `None` if the dialect does not support it, which is recorded as a loss.

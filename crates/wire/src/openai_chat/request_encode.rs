@@ -5,8 +5,10 @@ use ir::{
 };
 use serde_json::{Value, json};
 
+use crate::losses::record_losses;
 use crate::openai_chat::content::restore;
 use crate::openai_chat::{OWN, message_encode};
+use crate::optional_field::put;
 use crate::tool_result_name;
 use crate::turns::turns;
 
@@ -76,12 +78,6 @@ pub fn continue_last_message(body: &mut Value) {
     }
 }
 
-fn put(map: &mut Map, key: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        map.insert(String::from(key), value.into());
-    }
-}
-
 fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
     let Generation {
         temperature,
@@ -142,12 +138,7 @@ fn put_reasoning(reasoning: Option<&ReasoningRequest>, map: &mut Map, ledger: &m
         ("budget_tokens", budget_tokens.is_some()),
         ("summary", summary.is_some()),
     ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(
-            format!("/payload/reasoning/{key}"),
-            format!("not supported by {OWN}"),
-        );
-    }
+    record_losses(OWN, "/payload/reasoning", &lost, ledger);
 }
 
 fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value> {

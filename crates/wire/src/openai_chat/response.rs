@@ -8,6 +8,7 @@ use ir::{
 };
 use serde_json::{Value, json};
 
+use crate::losses::record_proof_losses;
 use crate::openai_chat::content::{decode_part, encode_media, restore};
 use crate::openai_chat::message_decode::assistant;
 use crate::openai_chat::message_encode::{encode_call, is_call};
@@ -339,19 +340,8 @@ fn put_reasoning(part: &Part, pointer: &str, message: &mut Map, list: &mut Vec<V
         key if !text.is_empty() => append(message, key.unwrap_or("reasoning_content"), text),
         _ => {}
     }
-    book_proof(reasoning, pointer, ledger);
+    record_proof_losses(OWN, pointer, reasoning, ledger);
     ledger.foreign(pointer, &part.ext, OWN);
-}
-
-pub(super) fn book_proof(reasoning: &ir::Reasoning, pointer: &str, ledger: &mut Ledger) {
-    for (key, there) in [
-        ("signature", reasoning.signature.is_some()),
-        ("data", reasoning.data.is_some()),
-    ] {
-        if there {
-            ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
-        }
-    }
 }
 
 fn put_media(

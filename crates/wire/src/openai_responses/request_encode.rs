@@ -6,8 +6,10 @@ use ir::{
 };
 use serde_json::{Number, Value, json};
 
+use crate::losses::{record_losses, record_message_losses};
 use crate::openai_responses::OWN;
 use crate::openai_responses::item_encode::{EncodedPart, Purpose, encode as encode_part, put_bookkeeping};
+use crate::optional_field::put;
 use crate::tool_result_name;
 use crate::turns::{ITEM, is_item};
 use crate::unknown_fields;
@@ -53,12 +55,6 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     chat.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &chat.ext, OWN);
     Ok(Value::Object(map))
-}
-
-fn put(map: &mut Map, key: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        map.insert(String::from(key), value.into());
-    }
 }
 
 fn input(
@@ -118,16 +114,7 @@ fn encode_message(
             plain.map_or_else(|| Value::Array(content), Value::from),
         ));
     }
-    let lost = [
-        ("id", message.id.is_some()),
-        ("name", message.name.is_some()),
-        ("created_at", message.created_at.is_some()),
-        ("cache", message.cache.is_some()),
-        ("metadata", message.metadata.is_some()),
-    ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
-    }
+    record_message_losses(OWN, pointer, message, ledger);
     ledger.foreign(pointer, &message.ext, OWN);
     Ok(())
 }
@@ -213,12 +200,7 @@ fn put_generation(knobs: &Generation, map: &mut Map, ledger: &mut Ledger) {
         ("n", n.is_some_and(|n| n != 1)),
         ("logprobs", *logprobs == Some(true)),
     ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(
-            format!("/payload/generation/{key}"),
-            format!("not supported by {OWN}"),
-        );
-    }
+    record_losses(OWN, "/payload/generation", &lost, ledger);
 }
 
 fn put_reasoning(reasoning: Option<&ReasoningRequest>, map: &mut Map, ledger: &mut Ledger) {
@@ -241,12 +223,7 @@ fn put_reasoning(reasoning: Option<&ReasoningRequest>, map: &mut Map, ledger: &m
         ("enabled", enabled.is_some() && effort.is_none()),
         ("budget_tokens", budget_tokens.is_some()),
     ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(
-            format!("/payload/reasoning/{key}"),
-            format!("not supported by {OWN}"),
-        );
-    }
+    record_losses(OWN, "/payload/reasoning", &lost, ledger);
 }
 
 fn encode_format(format: &ResponseFormat) -> Value {
