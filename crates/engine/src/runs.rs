@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::FutureExt;
 use ir::RunId;
 use serde_json::{Map, Value};
 use tenancy::Tenant;
@@ -107,6 +106,8 @@ impl Runs {
         io.queue = admission.queue;
         io.kept = KeptFiles::new(config.media.run_files(), id, texts, &self.stop);
         let live = io.live.clone();
+        // Dropped with this call: a caller that disconnects before it can read has left like any other reader.
+        let _caller = live.clone().add_reader();
         let (tell, created) = oneshot::channel();
         self.spawn(config, spec, io, admission.permit, Some((new, tell)));
         match created.await {
@@ -248,8 +249,7 @@ impl Runs {
             };
             KeptFiles::write(kept.as_mut()).await;
             if created && let Some(task) = task.await {
-                // Boxed: large future.
-                task.drive().boxed().await;
+                task.drive().await;
             }
             lock(&live).remove(&run);
             drop((permit, kept));

@@ -13,7 +13,7 @@ use super::command::Warning;
 use super::render::{decode, encode};
 use crate::error::Error;
 use crate::limits;
-use crate::port::{EncodedEvent, EventKind, Journal, JournalEntry, RunState};
+use crate::port::{EncodedEvent, EventKind, Journal, JournalEntry, JournalError, RunState};
 use tenancy::Tenant;
 
 /// Where reading starts.
@@ -135,21 +135,28 @@ impl Subscription {
     }
 
     async fn read_journal(&self) -> Result<Option<Vec<JournalEntry>>, Error> {
-        let limit = limits::PAGE_ENTRIES_MAX;
-        let page = self
-            .journal
-            .read(&self.tenant, self.run, self.cursor, limit)
-            .await?;
+        let page = self.page().await?;
         if !page.is_empty() {
             return Ok(Some(page));
         }
         let row = self.journal.find(&self.tenant, self.run).await?;
-        match row.map(|row| row.state) {
-            None => Err(Error::UnknownRun(self.run)),
-            Some(RunState::Running) if self.reader.is_none() => Err(Error::NotOwned(self.run)),
-            Some(RunState::Running) => Err(Error::MissingTerminalEvent(self.run)),
-            Some(RunState::Done | RunState::Failed) => Ok(None),
+        let row = row.ok_or(Error::UnknownRun(self.run))?;
+        // Another process may have written since the page was read.
+        if row.last_offset > self.cursor {
+            return Ok(Some(self.page().await?));
         }
+        match row.state {
+            RunState::Running if self.reader.is_none() => Err(Error::NotOwned(self.run)),
+            RunState::Running => Err(Error::MissingTerminalEvent(self.run)),
+            RunState::Done | RunState::Failed => Ok(None),
+        }
+    }
+
+    async fn page(&self) -> Result<Vec<JournalEntry>, JournalError> {
+        let limit = limits::PAGE_ENTRIES_MAX;
+        self.journal
+            .read(&self.tenant, self.run, self.cursor, limit)
+            .await
     }
 
     fn deliver(&mut self, entries: Vec<JournalEntry>) -> Vec<EncodedEvent> {

@@ -5,9 +5,11 @@ mod composed;
 #[cfg(test)]
 mod fault_injection;
 #[cfg(test)]
+mod faulty_journal;
+#[cfg(test)]
 mod gates;
 #[cfg(test)]
-mod journal_full;
+mod readers;
 #[cfg(test)]
 mod relays;
 #[cfg(test)]

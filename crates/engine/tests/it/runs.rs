@@ -19,7 +19,7 @@ use testkit::manual_upstream::ManualUpstream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::journal_full::FullJournal;
+use crate::faulty_journal::FaultyJournal;
 
 pub(crate) const OPENING: &str =
     r#"{"ok":true,"meta":{"confidence":1,"risk":"none","explain":"e"},"data":{"rationale":""#;
@@ -36,7 +36,7 @@ pub(crate) fn module() -> Arc<Module> {
     Arc::new(load(&files).module.unwrap())
 }
 
-fn engine(journal: Arc<dyn Journal>, upstream: Arc<dyn Upstream>, settings: Settings) -> Engine {
+pub(crate) fn engine(journal: Arc<dyn Journal>, upstream: Arc<dyn Upstream>, settings: Settings) -> Engine {
     let ports = Ports {
         fleet: Arc::new(Fleet::in_order([upstream])),
         journal,
@@ -46,7 +46,7 @@ fn engine(journal: Arc<dyn Journal>, upstream: Arc<dyn Upstream>, settings: Sett
     Engine::new(ports, settings, modules)
 }
 
-fn execute(mode: RunMode) -> RunRequest {
+pub(crate) fn execute(mode: RunMode) -> RunRequest {
     RunRequest {
         module: module(),
         input: json!({}),
@@ -307,7 +307,7 @@ async fn shutdown_leaves_runs_for_recovery() {
 
 #[tokio::test]
 async fn journal_failure_gives_readers_one_error() {
-    let journal = Arc::new(FullJournal::default());
+    let journal = Arc::new(FaultyJournal::default());
     let puppet = ManualUpstream::new("p");
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
     let (run, reader) = start(&engine, RunMode::Stream).await;
@@ -346,7 +346,7 @@ async fn journal_failure_gives_readers_one_error() {
 /// A journal that is full when the stream is opened may have space when the run gets its permit.
 #[tokio::test]
 async fn stream_opens_after_a_refused_first_append() {
-    let (journal, puppet) = (Arc::new(FullJournal::default()), ManualUpstream::new("p"));
+    let (journal, puppet) = (Arc::new(FaultyJournal::default()), ManualUpstream::new("p"));
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
     let ((come, coming), (turn, turns)) = (oneshot::channel(), oneshot::channel::<()>());
     let queue = Queue::new(async move {
@@ -410,7 +410,7 @@ async fn recovery_opens_an_unopened_stream() {
 #[tokio::test]
 async fn no_upstream_request_without_a_journal_record() {
     let puppet = ManualUpstream::new("p");
-    let journal = Arc::new(FullJournal::default());
+    let journal = Arc::new(FaultyJournal::default());
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
     for mode in [RunMode::Sync, RunMode::Stream] {
         journal.full.store(true, Ordering::Relaxed);

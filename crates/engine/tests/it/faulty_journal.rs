@@ -1,5 +1,6 @@
-//! A journal whose disk can be full.
+//! A journal whose disk can be full, and to which another process writes between two reads.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
@@ -12,12 +13,21 @@ use ir::RunId;
 use store::memory::MemoryJournal;
 
 #[derive(Debug, Default)]
-pub(crate) struct FullJournal {
+pub(crate) struct FaultyJournal {
     pub(crate) inner: MemoryJournal,
     pub(crate) full: AtomicBool,
+    /// Written after the next read that finds nothing.
+    pub(crate) late: Mutex<Option<LateWrite>>,
 }
 
-impl FullJournal {
+/// The first event of a run, and its end if it is the last one.
+#[derive(Debug)]
+pub(crate) struct LateWrite {
+    pub(crate) event: EncodedEvent,
+    pub(crate) end: Option<RunEnd>,
+}
+
+impl FaultyJournal {
     fn check(&self) -> Result<(), JournalError> {
         if self.full.load(Ordering::Relaxed) {
             return Err(JournalError::from_backend("the disk is full"));
@@ -27,7 +37,7 @@ impl FullJournal {
 }
 
 #[async_trait]
-impl Journal for FullJournal {
+impl Journal for FaultyJournal {
     fn create(&self, tenant: &Tenant, run: &NewRun) -> Commit {
         match self.check() {
             Ok(()) => self.inner.create(tenant, run),
@@ -68,7 +78,15 @@ impl Journal for FullJournal {
         after: u64,
         limit: usize,
     ) -> Result<Vec<JournalEntry>, JournalError> {
-        self.inner.read(tenant, run, after, limit).await
+        let page = self.inner.read(tenant, run, after, limit).await?;
+        let late = self.late.lock().unwrap().take_if(|_| page.is_empty());
+        if let Some(LateWrite { event, end }) = late {
+            match end {
+                None => self.inner.append(tenant, run, 0, &[event]).await?,
+                Some(end) => self.inner.finish(tenant, run, 0, &[event], &end).await?,
+            }
+        }
+        Ok(page)
     }
 
     async fn find_chunk(
