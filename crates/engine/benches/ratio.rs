@@ -5,20 +5,15 @@
 #[path = "../../../bench/bench_main.rs"]
 mod bench_main;
 
-use std::future::ready;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::fleet::{BackendSelector, Fleet, Member, NextBackend, Settings};
-use engine::port::{
-    Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream, unsupported_operation,
-};
+use engine::port::{Backend, EventStream, EventUpstream};
 use engine::route::{HashKey, HostPolicy, Policy};
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use ir::operation::Feature;
-use ir::{ChatRequest, Error, Generation, Message, Price, Request, ResponseFormat, Role};
+use ir::{ChatRequest, Generation, Message, Price, Request, ResponseFormat, Role};
 use serde_json::json;
 
 const BACKENDS: usize = 1_000;
@@ -48,33 +43,13 @@ fn measure_all() {
 #[derive(Debug)]
 struct Silent(Backend);
 
-impl Upstream for Silent {
+impl EventUpstream for Silent {
     fn backend(&self) -> &Backend {
         &self.0
     }
 
     fn stream(&self, _: Arc<Request>) -> EventStream {
         Box::pin(futures::stream::pending())
-    }
-
-    fn stream_raw(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
-        None
-    }
-
-    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
-        ready(Err(unsupported_operation(&self.0, &request))).boxed()
-    }
-
-    fn supports_patches(&self) -> bool {
-        false
-    }
-
-    fn count_request(&self, _: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
-        ready(None).boxed()
-    }
-
-    fn count_tokens(&self, _: &str) -> Option<usize> {
-        None
     }
 }
 

@@ -1,15 +1,11 @@
 //! An upstream whose events are sent by the test, and which reports when an attempt is dropped.
 
-use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::port::{
-    Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream, unsupported_operation,
-};
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
+use engine::port::{Backend, EventStream, EventUpstream};
+use futures::StreamExt;
 use ir::event::FinishReason;
-use ir::{Error, Event, Request};
+use ir::{Event, Request};
 use tokio::sync::mpsc;
 
 /// Capacity of the event queue.
@@ -55,7 +51,7 @@ impl ManualUpstream {
     }
 }
 
-impl Upstream for ManualUpstream {
+impl EventUpstream for ManualUpstream {
     fn backend(&self) -> &Backend {
         &self.backend
     }
@@ -68,26 +64,6 @@ impl Upstream for ManualUpstream {
         };
         self.attempts.try_send(strings).unwrap();
         tokio_stream::wrappers::ReceiverStream::new(receiver).boxed()
-    }
-
-    fn stream_raw(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
-        None
-    }
-
-    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
-        ready(Err(unsupported_operation(&self.backend, &request))).boxed()
-    }
-
-    fn supports_patches(&self) -> bool {
-        false
-    }
-
-    fn count_request(&self, _: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
-        ready(None).boxed()
-    }
-
-    fn count_tokens(&self, _: &str) -> Option<usize> {
-        None
     }
 }
 

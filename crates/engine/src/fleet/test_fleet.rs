@@ -1,49 +1,25 @@
 //! Fleets for tests of state machines: the test supplies the events of the back-ends, no stream is ever
 //! opened.
 
-use std::future::ready;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
-use ir::{Error, Request};
+use futures::StreamExt;
+use ir::Request;
 
 use super::{Fleet, Member, Settings};
-use crate::port::{
-    Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream, unsupported_operation,
-};
+use crate::port::{Backend, EventStream, EventUpstream, Upstream};
 use crate::route::{HostPolicy, Policy};
 
 #[derive(Debug)]
 struct StubUpstream(Backend);
 
-impl Upstream for StubUpstream {
+impl EventUpstream for StubUpstream {
     fn backend(&self) -> &Backend {
         &self.0
     }
 
     fn stream(&self, _: Arc<Request>) -> EventStream {
         futures::stream::pending().boxed()
-    }
-
-    fn stream_raw(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
-        None
-    }
-
-    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
-        ready(Err(unsupported_operation(&self.0, &request))).boxed()
-    }
-
-    fn supports_patches(&self) -> bool {
-        false
-    }
-
-    fn count_request(&self, _: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
-        ready(None).boxed()
-    }
-
-    fn count_tokens(&self, _: &str) -> Option<usize> {
-        None
     }
 }
 

@@ -18,6 +18,6 @@ pub use journal::{
     JournalError, NewRun, RunEnd, RunKind, RunOutcome, RunRecord, RunState,
 };
 pub use upstream::{
-    Backend, EventStream, RawChunk, RawItem, RawRequest, RawStream, UnaryResponse, Upstream,
+    Backend, EventStream, EventUpstream, RawChunk, RawItem, RawRequest, RawStream, UnaryResponse, Upstream,
     unsupported_operation,
 };

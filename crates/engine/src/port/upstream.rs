@@ -1,9 +1,11 @@
 //! The upstream port: a back-end that answers canonical requests.
 
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use ir::adaptation::Adaptation;
@@ -115,6 +117,45 @@ pub trait Upstream: Send + Sync + fmt::Debug {
     /// Token count of a text by the tokenizer of the back-end's model; `None` if it is not known without a
     /// call.
     fn count_tokens(&self, text: &str) -> Option<usize>;
+}
+
+/// A back-end without raw answers, unary operations, patches and token counts, such as a script or a test double.
+/// Not for decorators: they delegate every method of [`Upstream`].
+pub trait EventUpstream: Send + Sync + fmt::Debug {
+    fn backend(&self) -> &Backend;
+
+    /// As [`Upstream::stream`].
+    fn stream(&self, request: Arc<Request>) -> EventStream;
+}
+
+impl<T: EventUpstream> Upstream for T {
+    fn backend(&self) -> &Backend {
+        EventUpstream::backend(self)
+    }
+
+    fn stream(&self, request: Arc<Request>) -> EventStream {
+        EventUpstream::stream(self, request)
+    }
+
+    fn stream_raw(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
+        None
+    }
+
+    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
+        ready(Err(unsupported_operation(EventUpstream::backend(self), &request))).boxed()
+    }
+
+    fn supports_patches(&self) -> bool {
+        false
+    }
+
+    fn count_request(&self, _: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+        ready(None).boxed()
+    }
+
+    fn count_tokens(&self, _: &str) -> Option<usize> {
+        None
+    }
 }
 
 /// The error of a back-end that does not support the operation of a request.

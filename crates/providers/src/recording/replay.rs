@@ -3,8 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::port::{Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream};
-use futures::future::BoxFuture;
+use engine::port::{Backend, EventStream, EventUpstream};
 use futures::{StreamExt, stream};
 use ir::error::Phase;
 use ir::{Error, ErrorKind, Event, Request};
@@ -75,7 +74,7 @@ impl Replay {
     }
 }
 
-impl Upstream for Replay {
+impl EventUpstream for Replay {
     fn backend(&self) -> &Backend {
         self.scripted.backend()
     }
@@ -85,26 +84,6 @@ impl Upstream for Replay {
             Some(events) => events,
             None => self.refuse(&request),
         }
-    }
-
-    fn stream_raw(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
-        None
-    }
-
-    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
-        self.scripted.call(request)
-    }
-
-    fn supports_patches(&self) -> bool {
-        self.scripted.supports_patches()
-    }
-
-    fn count_request(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
-        self.scripted.count_request(request)
-    }
-
-    fn count_tokens(&self, text: &str) -> Option<usize> {
-        self.scripted.count_tokens(text)
     }
 }
 

@@ -7,16 +7,12 @@ mod script;
 mod tests;
 
 use std::cell::LazyCell;
-use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use engine::port::{
-    Backend, EventStream, RawRequest, RawStream, UnaryResponse, Upstream, unsupported_operation,
-};
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt, stream};
+use engine::port::{Backend, EventStream, EventUpstream};
+use futures::{StreamExt, stream};
 use ir::error::Phase;
 use ir::event::{Block, Delta, FinishReason};
 use ir::{Error, ErrorKind, Event, Part, PartBody, Request, Usage};
@@ -65,7 +61,7 @@ impl ScriptedUpstream {
     }
 }
 
-impl Upstream for ScriptedUpstream {
+impl EventUpstream for ScriptedUpstream {
     fn backend(&self) -> &Backend {
         &self.backend
     }
@@ -76,26 +72,6 @@ impl Upstream for ScriptedUpstream {
             let error = Error::new(ErrorKind::Upstream, Phase::BeforeFirstByte, message);
             stream::iter([Event::Error { error }]).boxed()
         })
-    }
-
-    fn stream_raw(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
-        None
-    }
-
-    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
-        ready(Err(unsupported_operation(&self.backend, &request))).boxed()
-    }
-
-    fn supports_patches(&self) -> bool {
-        false
-    }
-
-    fn count_request(&self, _: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
-        ready(None).boxed()
-    }
-
-    fn count_tokens(&self, _: &str) -> Option<usize> {
-        None
     }
 }
 
