@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use ir::RunId;
 use module::Module;
 use module::compose::{Results, dependencies};
@@ -88,17 +86,13 @@ impl Launcher {
 
     /// The task of a run, after the run has its permit and its media are prepared; `None` if the server stops
     /// meanwhile.
-    pub(crate) fn task(self, spec: RunSpec, mut io: RunIo) -> BoxFuture<'static, Option<Box<RunTask>>> {
-        // Boxed: large future, and released before the run is driven.
-        async move {
-            let has_media = !media_locations(&spec.module, &spec.command.input).is_empty();
-            let prepared = match has_media || io.queue.is_some() {
-                false => Prepared::default(),
-                true => self.prepare(&spec, &mut io, has_media).await?,
-            };
-            Some(self.build(spec, io, prepared))
-        }
-        .boxed()
+    pub(crate) async fn task(self, spec: RunSpec, mut io: RunIo) -> Option<Box<RunTask>> {
+        let has_media = !media_locations(&spec.module, &spec.command.input).is_empty();
+        let prepared = match has_media || io.queue.is_some() {
+            false => Prepared::default(),
+            true => self.prepare(&spec, &mut io, has_media).await?,
+        };
+        Some(self.build(spec, io, prepared))
     }
 
     async fn prepare(&self, spec: &RunSpec, io: &mut RunIo, has_media: bool) -> Option<Prepared> {

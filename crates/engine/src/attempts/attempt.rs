@@ -25,8 +25,7 @@ pub(crate) struct Attempt {
     pub(crate) output_bytes: usize,
     /// Bytes that are buffered and not in `output_bytes` yet.
     pub(crate) buffered_bytes: usize,
-    /// Boxed: absent for most of the lifetime of an attempt.
-    pub(crate) usage: Option<Box<Usage>>,
+    pub(crate) usage: Option<Usage>,
     /// No output has arrived since the last usage event.
     usage_is_current: bool,
     pub(crate) finish: Option<FinishReason>,
@@ -94,7 +93,7 @@ impl Attempt {
             // Embeddings have no output tokens; only input is billed.
             Operation::Embeddings if usage.output_tokens.is_none() => price.of(&Usage {
                 output_tokens: Some(0),
-                ..Usage::clone(usage)
+                ..usage.clone()
             }),
             _ => price.of(usage),
         };
@@ -120,8 +119,8 @@ impl Attempt {
         // Usage reported after the last output counts even if the attempt failed. Usage reported before it is
         // incomplete, as is that of a cancelled attempt: the estimate completes it.
         let usage = match outcome {
-            AttemptOutcome::Succeeded => self.usage.as_deref().cloned(),
-            AttemptOutcome::Failed if self.usage_is_current => self.usage.as_deref().cloned(),
+            AttemptOutcome::Succeeded => self.usage.clone(),
+            AttemptOutcome::Failed if self.usage_is_current => self.usage.clone(),
             AttemptOutcome::Failed => None,
             AttemptOutcome::Cancelled | AttemptOutcome::HedgeLost => None,
         };
@@ -166,7 +165,7 @@ impl Attempt {
 
     /// The reported usage, with counted tokens in place of unknown ones and of fewer output tokens than counted.
     fn estimate(&self, request: &Request) -> Usage {
-        let reported = self.usage.as_deref().cloned().unwrap_or_default();
+        let reported = self.usage.clone().unwrap_or_default();
         let asked: usize = request
             .as_chat()
             .into_iter()

@@ -353,7 +353,7 @@ impl Attempts {
         Some(CompletedAttempt {
             member,
             model: attempt.model,
-            usage: attempt.usage.map(|usage| *usage),
+            usage: attempt.usage,
             finish: attempt.finish,
         })
     }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::port::{EventStream, RawChunk, RawItem, RawStream};
-use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use hyper::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
 use ir::fold::unfold;
@@ -115,15 +114,14 @@ impl ResponseStream {
             }
             match std::mem::replace(&mut self.stage, Stage::Ended) {
                 Stage::Ended => return None,
-                // Boxed: large future that is not needed while streaming.
-                Stage::Request(request) => match prepare(&self.instance, &request).boxed().await {
+                Stage::Request(request) => match prepare(&self.instance, &request).await {
                     Ok(prepared) => {
                         self.words = request.wants_raw().then(|| self.new_words());
                         self.stage = Stage::Prepared(Box::new(prepared));
                     }
                     Err(error) => self.fail(error),
                 },
-                Stage::Prepared(prepared) => self.send(*prepared).boxed().await,
+                Stage::Prepared(prepared) => self.send(*prepared).await,
                 Stage::Streaming { decoder, content } => self.read(decoder, content).await,
             }
         }
