@@ -1,27 +1,29 @@
-//! The engine: runs of modules, relayed calls and the recovery of what a killed server left unfinished, behind
-//! one handle. An [`Engine`] has one configuration; the runs and the relayed calls are shared by all handles.
+//! The engine: runs of modules (`Runs`), relayed calls (`Relay`) and the recovery of what a killed server left
+//! unfinished (`Recovery`), behind one handle. An [`Engine`] has one configuration; the runs and the relayed calls
+//! are shared by all handles. It only delegates.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use ir::RunId;
+use ir::{Request, RunId};
 use tenancy::Tenant;
-use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::admission::Repeatable;
+use crate::admission::{Admission, Repeatable};
 use crate::config::EngineConfig;
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::gate::GateAction;
 use crate::media::MediaPipeline;
 use crate::modules::Modules;
-use crate::port::{Clock, Journal};
+use crate::port::{Clock, EncodedEvent, Journal, RunRecord};
 use crate::preflight::check_run;
 use crate::recovery::Recovery;
+use crate::relay::{
+    FrameEncoder, Relay, RelayFailure, RelayRequest, RelayResponse, RelayedUnary, ResumableResponse,
+};
 use crate::run::{ReadFrom, RunRequest, StartedRun, Subscription, Trace, TraceSink};
 use crate::runs::Runs;
 use crate::settings::Settings;
+use crate::tokens::{TokenCount, count_request};
 
 /// The adapters that an engine uses.
 #[derive(Clone, Debug)]
@@ -35,9 +37,8 @@ pub struct Ports {
 #[derive(Clone, Debug)]
 pub struct Engine {
     config: Arc<EngineConfig>,
-    pub(crate) runs: Runs,
-    /// One token for each relayed call, which runs in the task of its caller.
-    relays: TaskTracker,
+    runs: Runs,
+    relay: Relay,
 }
 
 impl Engine {
@@ -48,10 +49,11 @@ impl Engine {
             fleet: ports.fleet,
             media: MediaPipeline::default(),
         };
+        let runs = Runs::new(ports.journal, ports.clock);
         Self {
             config: Arc::new(config),
-            runs: Runs::new(ports.journal, ports.clock),
-            relays: TaskTracker::new(),
+            relay: Relay::new(runs.clone()),
+            runs,
         }
     }
 
@@ -105,25 +107,7 @@ impl Engine {
 
     /// How many runs and relayed calls are in progress.
     pub fn running(&self) -> usize {
-        self.runs.count() + self.relays.len()
-    }
-
-    /// Reserves a slot for one relayed call until the token is dropped; else the number in progress.
-    pub(crate) fn reserve_slot(&self) -> Result<TaskTrackerToken, usize> {
-        let running = self.running();
-        match running < self.config.settings.runs_max {
-            true => Ok(self.relays.token()),
-            false => Err(running),
-        }
-    }
-
-    pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
-        &self.runs.journal
-    }
-
-    /// How long a stream without readers continues.
-    pub(crate) fn resume_grace(&self) -> Duration {
-        Duration::from_millis(self.config.settings.resume_grace_ms)
+        self.runs.count() + self.relay.count()
     }
 
     /// Starts a run and subscribes to it. An input that the module rejects starts nothing; a request with an
@@ -169,6 +153,64 @@ impl Engine {
         self.runs.traces.get(tenant, run)
     }
 
+    pub async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRecord>, Error> {
+        self.runs.find(tenant, run).await
+    }
+
+    /// The terminal event of a run that has ended.
+    pub async fn last(&self, tenant: &Tenant, row: &RunRecord) -> Result<Option<EncodedEvent>, Error> {
+        self.runs.last(tenant, row).await
+    }
+
+    /// Checks that the journal can be read.
+    pub async fn check_journal(&self) -> Result<(), Error> {
+        self.runs.check_journal().await
+    }
+
+    /// Relays a chat request. Resolves when a back-end has produced output, or with the error if none could
+    /// answer; a response that is not streamed is complete by then. Dropping the future or the returned
+    /// response cancels the upstream calls.
+    pub async fn relay(
+        &self,
+        tenant: &Tenant,
+        call: RelayRequest,
+        admission: Admission,
+    ) -> Result<RelayResponse, Box<RelayFailure>> {
+        self.relay.relay(&self.config, tenant, call, admission).await
+    }
+
+    /// Like [`Self::relay`], for a caller that may reconnect: frames are journaled before they are published.
+    /// Dropping the reader cancels nothing; the response continues for the grace period.
+    pub async fn relay_resumable(
+        &self,
+        tenant: &Tenant,
+        call: RelayRequest,
+        admission: Admission,
+        render: Box<dyn FrameEncoder>,
+    ) -> Result<ResumableResponse, Box<RelayFailure>> {
+        let config = &self.config;
+        self.relay
+            .relay_resumable(config, tenant, call, admission, render)
+            .await
+    }
+
+    /// Performs a unary operation. Media that is refused fails the call before any request is sent and before
+    /// anything is journaled.
+    pub async fn call(
+        &self,
+        tenant: &Tenant,
+        call: RelayRequest,
+        admission: Admission,
+    ) -> Result<RelayedUnary, Box<RelayFailure>> {
+        self.relay.call(&self.config, tenant, call, admission).await
+    }
+
+    /// Token count of a request for the back-end that would answer it: the vendor's count, the tokenizer's
+    /// count of the texts, or an estimate.
+    pub async fn count_tokens(&self, request: Arc<Request>) -> TokenCount {
+        count_request(&self.config, self.runs.monotonic_ms(), request).await
+    }
+
     /// Recovers every unfinished run: reruns it where that is safe, closes it otherwise. To be called once,
     /// before the first request is served.
     pub async fn recover(&self) -> Result<(), Error> {
@@ -177,7 +219,7 @@ impl Engine {
 
     /// Returns when no run and no relayed call is in progress.
     pub async fn drain(&self) {
-        tokio::join!(self.runs.drained(), self.relays_drained());
+        tokio::join!(self.runs.drained(), self.relay.drained());
     }
 
     /// Stops the tasks of runs, leaves the runs for recovery, and returns when the tasks have ended. Relayed
@@ -188,7 +230,6 @@ impl Engine {
 
     /// Returns when no relayed call is in progress; by then all of them are journaled.
     pub async fn relays_drained(&self) {
-        self.relays.close();
-        self.relays.wait().await;
+        self.relay.drained().await;
     }
 }

@@ -9,7 +9,7 @@ use ir::{Part, Request};
 use module::envelope::ErrorBody;
 use module::{Code, Module};
 
-use crate::engine::Engine;
+use crate::config::EngineConfig;
 use crate::fleet::Fleet;
 
 /// Bytes of text per estimated token.
@@ -43,40 +43,38 @@ pub struct TokenCount {
     pub estimated: bool,
 }
 
-impl Engine {
-    /// Token count of a request for the back-end that would answer it: the vendor's count, the tokenizer's
-    /// count of the texts, or an estimate.
-    pub async fn count_tokens(&self, request: Arc<Request>) -> TokenCount {
-        let fleet = self.fleet();
-        let plan = fleet.explain(&request, 0, 0, self.runs.monotonic_ms());
-        let first = plan.ok().and_then(|plan| plan.selected.into_iter().next());
-        let member = first.and_then(|first| {
-            let mut candidates = fleet.candidates().iter();
-            candidates.position(|candidate| candidate.name == first.name && candidate.key == first.key)
-        });
-        // A chat with a URL that may not be fetched is sent to no back-end, not even to be counted.
-        let sendable = self.media().check_urls(&request).await.is_ok();
-        let member = member.filter(|_| sendable);
-        if let Some(upstream) = member.and_then(|member| fleet.upstream(member)) {
-            if let Some(tokens) = upstream.count_request(request.clone()).await {
-                return TokenCount {
-                    tokens,
-                    estimated: false,
-                };
-            }
-            let counted = texts(&request).map(|text| upstream.count_tokens(text));
-            if let Some(tokens) = counted.sum::<Option<usize>>() {
-                return TokenCount {
-                    tokens: tokens as u64,
-                    estimated: false,
-                };
-            }
+/// Token count of a request for the back-end that would answer it: the vendor's count, the tokenizer's
+/// count of the texts, or an estimate.
+pub(crate) async fn count_request(config: &EngineConfig, now_ms: u64, request: Arc<Request>) -> TokenCount {
+    let fleet = &config.fleet;
+    let plan = fleet.explain(&request, 0, 0, now_ms);
+    let first = plan.ok().and_then(|plan| plan.selected.into_iter().next());
+    let member = first.and_then(|first| {
+        let mut candidates = fleet.candidates().iter();
+        candidates.position(|candidate| candidate.name == first.name && candidate.key == first.key)
+    });
+    // A chat with a URL that may not be fetched is sent to no back-end, not even to be counted.
+    let sendable = config.media.check_urls(&request).await.is_ok();
+    let member = member.filter(|_| sendable);
+    if let Some(upstream) = member.and_then(|member| fleet.upstream(member)) {
+        if let Some(tokens) = upstream.count_request(request.clone()).await {
+            return TokenCount {
+                tokens,
+                estimated: false,
+            };
         }
-        let bytes: usize = texts(&request).map(str::len).sum();
-        TokenCount {
-            tokens: bytes.div_ceil(BYTES_PER_TOKEN) as u64,
-            estimated: true,
+        let counted = texts(&request).map(|text| upstream.count_tokens(text));
+        if let Some(tokens) = counted.sum::<Option<usize>>() {
+            return TokenCount {
+                tokens: tokens as u64,
+                estimated: false,
+            };
         }
+    }
+    let bytes: usize = texts(&request).map(str::len).sum();
+    TokenCount {
+        tokens: bytes.div_ceil(BYTES_PER_TOKEN) as u64,
+        estimated: true,
     }
 }
 

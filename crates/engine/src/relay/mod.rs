@@ -1,6 +1,6 @@
 //! Relayed calls: requests without a module, from clients of a vendor API or of the canonical API. They use
 //! the same fleet, retry loop and journal as runs; the response is the back-end's, not an envelope. `machine`
-//! decides, without IO; `driver` executes; `lifecycle` journals start and end. No dialect is known here.
+//! decides, without IO; `driver` executes; `start` journals the start. No dialect is known here.
 
 mod continuation;
 mod driver;
@@ -21,6 +21,7 @@ use ir::{Decimal, Error, Event, Request, RunId, TraceContext};
 pub use self::machine::{Input, Output, RelayConfig, RelayMachine};
 pub use self::response::RelayResponse;
 pub use self::resumable::{FrameEncoder, ResumableResponse};
+pub(crate) use self::start::Relay;
 use crate::port::{Backend, RawChunk, RawRequest, UnaryResponse};
 
 /// A request to relay.

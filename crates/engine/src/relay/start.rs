@@ -1,14 +1,16 @@
-//! Start of a relayed call: admission, journal record, driver. The call is journaled before any upstream
+//! The relayed calls of a server. Start of a call: admission, journal record, driver. The call is journaled before any upstream
 //! request is sent.
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ir::error::Phase;
 use ir::{Error, ErrorKind, Request, RunId};
 use serde_json::json;
 use tenancy::Tenant;
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::driver::{DriverState, RelayDriver};
@@ -18,40 +20,64 @@ use super::{
     ResumableResponse,
 };
 use crate::admission::Admission;
-use crate::engine::Engine;
-use crate::fleet::BackendSelector;
+use crate::config::EngineConfig;
+use crate::fleet::{BackendSelector, Fleet};
 use crate::port::{Account, Backend, Commit, JournalError, NewRun, RunKind};
 use crate::run::{ReadFrom, context};
+use crate::runs::Runs;
 
-impl Engine {
-    /// Relays a chat request. Resolves when a back-end has produced output, or with the error if none could
-    /// answer; a response that is not streamed is complete by then. Dropping the future or the returned
-    /// response cancels the upstream calls.
-    pub async fn relay(
+/// A handle: clones share the calls in progress.
+#[derive(Clone, Debug)]
+pub(crate) struct Relay {
+    runs: Runs,
+    /// One token for each call, which runs in the task of its caller.
+    calls: TaskTracker,
+}
+
+impl Relay {
+    pub(crate) fn new(runs: Runs) -> Self {
+        Self {
+            runs,
+            calls: TaskTracker::new(),
+        }
+    }
+
+    /// The number of calls in progress.
+    pub(crate) fn count(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Returns when no call is in progress; by then all of them are journaled.
+    pub(crate) async fn drained(&self) {
+        self.calls.close();
+        self.calls.wait().await;
+    }
+
+    pub(crate) async fn relay(
         &self,
+        config: &EngineConfig,
         tenant: &Tenant,
         call: RelayRequest,
         admission: Admission,
     ) -> Result<RelayResponse, Box<RelayFailure>> {
-        self.check_urls(&call).await?;
-        let (upcoming, place) = self.admit(call, admission)?;
+        self.check_urls(config, &call).await?;
+        let (upcoming, place) = self.admit(config, call, admission)?;
         let mut hands = self.start_relay(tenant, upcoming, place).await?;
         let backend = wait_first_part(&mut hands).await?;
         Ok(RelayResponse::new(hands, backend))
     }
 
-    /// Like [`Self::relay`], for a caller that may reconnect: frames are journaled before they are published.
-    /// Dropping the reader cancels nothing; the response continues for the grace period.
-    pub async fn relay_resumable(
+    pub(crate) async fn relay_resumable(
         &self,
+        config: &EngineConfig,
         tenant: &Tenant,
         call: RelayRequest,
         admission: Admission,
         render: Box<dyn FrameEncoder>,
     ) -> Result<ResumableResponse, Box<RelayFailure>> {
-        self.check_urls(&call).await?;
-        let (upcoming, place) = self.admit(call, admission)?;
-        let (run, journal) = (upcoming.run, self.journal().clone());
+        self.check_urls(config, &call).await?;
+        let (upcoming, place) = self.admit(config, call, admission)?;
+        let (run, journal) = (upcoming.run, self.runs.journal.clone());
         let mut hands = self.start_resumable(tenant, upcoming, place).await?;
         let backend = wait_first_part(&mut hands).await?;
         // From here on, the frame journaler writes the run's end, after the frames.
@@ -62,12 +88,15 @@ impl Engine {
             hands,
             render,
             journal,
-            audience: ReaderTracker::new(live.clone(), self.resume_grace()),
+            audience: ReaderTracker::new(
+                live.clone(),
+                Duration::from_millis(config.settings.resume_grace_ms),
+            ),
             live,
             stop: self.runs.stop.clone(),
             offset: 0,
         };
-        let frames = self.subscribe(tenant, run, ReadFrom::Start).await;
+        let frames = self.runs.subscribe(tenant, run, ReadFrom::Start).await;
         self.runs.spawn_tracked(run, keeping.drive());
         let frames = frames.map_err(|error| {
             let message = error.to_string();
@@ -81,18 +110,17 @@ impl Engine {
         })
     }
 
-    /// Performs a unary operation. Media that is refused fails the call before any request is sent and before
-    /// anything is journaled.
-    pub async fn call(
+    pub(crate) async fn call(
         &self,
+        config: &EngineConfig,
         tenant: &Tenant,
         mut call: RelayRequest,
         admission: Admission,
     ) -> Result<RelayedUnary, Box<RelayFailure>> {
-        let brought = self.media().prepare_request(call.request).await;
+        let brought = config.media.prepare_request(call.request).await;
         call.request = brought.map_err(|error| self.refuse_unstarted(error))?;
         let began = Instant::now();
-        let (upcoming, place) = self.admit(call, admission)?;
+        let (upcoming, place) = self.admit(config, call, admission)?;
         let mut hands = self.start_relay(tenant, upcoming, place).await?;
         poll_fn(|context| hands.poll_first(context)).await;
         match (hands.take_answer(), hands.backend()) {
@@ -109,38 +137,40 @@ impl Engine {
         }
     }
 
-    async fn check_urls(&self, call: &RelayRequest) -> Result<(), Box<RelayFailure>> {
-        let checked = self.media().check_urls(&call.request).await;
+    async fn check_urls(&self, config: &EngineConfig, call: &RelayRequest) -> Result<(), Box<RelayFailure>> {
+        let checked = config.media.check_urls(&call.request).await;
         checked.map_err(|error| self.refuse_unstarted(error))
     }
 
     fn refuse_unstarted(&self, error: Error) -> Box<RelayFailure> {
-        let run = RunId::from_parts(self.clock().now_ms(), self.clock().random());
+        let run = RunId::from_parts(self.runs.clock.now_ms(), self.runs.clock.random());
         refuse(run, error)
     }
 
     fn admit(
         &self,
+        config: &EngineConfig,
         call: RelayRequest,
         admission: Admission,
     ) -> Result<(AdmittedCall, TaskTrackerToken), Box<RelayFailure>> {
-        let now_ms = self.clock().now_ms();
+        let now_ms = self.runs.clock.now_ms();
         let run = call
             .run
-            .unwrap_or_else(|| RunId::from_parts(now_ms, self.clock().random()));
-        let place = self.reserve_slot().map_err(|running| {
+            .unwrap_or_else(|| RunId::from_parts(now_ms, self.runs.clock.random()));
+        let running = self.runs.count() + self.count();
+        if running >= config.settings.runs_max {
             let message = format!("{running} runs are in progress already");
-            refuse(
-                run,
-                Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message),
-            )
-        })?;
+            let error = Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message);
+            return Err(refuse(run, error));
+        }
+        let place = self.calls.token();
         call.request.check().map_err(|error| refuse(run, error))?;
         let upcoming = AdmittedCall {
             run,
             now_ms,
             call,
             admission,
+            fleet: config.fleet.clone(),
         };
         Ok((upcoming, place))
     }
@@ -153,7 +183,7 @@ impl Engine {
         place: TaskTrackerToken,
     ) -> Result<RelayDriver, Box<RelayFailure>> {
         let run = upcoming.run;
-        let opened = self.journal().open_account(tenant, &upcoming.row());
+        let opened = self.runs.journal.open_account(tenant, &upcoming.row());
         let (account, started) = opened.map_err(|error| refuse(run, journal_unavailable(&error)))?;
         self.start_driver(tenant, upcoming, place, account, started).await
     }
@@ -165,7 +195,7 @@ impl Engine {
         upcoming: AdmittedCall,
         place: TaskTrackerToken,
     ) -> Result<RelayDriver, Box<RelayFailure>> {
-        let (journal, run) = (self.journal().clone(), upcoming.run);
+        let (journal, run) = (self.runs.journal.clone(), upcoming.run);
         let created = journal.create(tenant, &upcoming.row());
         let owner = tenant.clone();
         let account = Account::new(move |end| {
@@ -200,7 +230,11 @@ impl Engine {
         account: Account,
     ) -> RelayDriver {
         let AdmittedCall {
-            run, call, admission, ..
+            run,
+            call,
+            admission,
+            fleet,
+            ..
         } = upcoming;
         let RelayRequest {
             mut request,
@@ -213,7 +247,6 @@ impl Engine {
             request.meta.trace_id = Some(own.trace_id());
             request.meta.span_id = Some(own.span_id());
         }
-        let fleet = self.fleet().clone();
         let mut dispatch = BackendSelector::new(fleet.clone(), request, run.seed(), self.runs.monotonic_ms());
         dispatch.allow_models(admission.models);
         let mut hands = RelayDriver {
@@ -223,7 +256,7 @@ impl Engine {
             fleet,
             verbatim,
             account: Some(account),
-            clock: self.clock().clone(),
+            clock: self.runs.clock.clone(),
             traces: self.runs.traces.clone(),
             shadows: self.runs.shadows.clone(),
             began: Instant::now(),
@@ -241,6 +274,7 @@ struct AdmittedCall {
     now_ms: u64,
     call: RelayRequest,
     admission: Admission,
+    fleet: Arc<Fleet>,
 }
 
 impl AdmittedCall {
