@@ -283,6 +283,7 @@ async fn dropping_a_call_closes_its_connection() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 #[ignore = "prints a measurement"]
+#[expect(clippy::print_stdout, reason = "the output of a measurement")]
 async fn memory_of_open_responses() {
     const COUNT: usize = 400;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

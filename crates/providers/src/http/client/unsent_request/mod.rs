@@ -20,7 +20,7 @@ use hyper::http::Extensions;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{CaptureConnection, Connected, Connection, capture_connection};
 
-use super::super::request_body::BoxedBody;
+use crate::http::request_body::BoxedBody;
 
 /// Owned by the call until the response head arrives, then by the response.
 #[derive(Debug)]

@@ -267,7 +267,7 @@ pub(super) fn create(connection: &Connection, tenant: &Tenant, run: &NewRun) -> 
     let (once, created_at_ms) = (run.once.as_ref(), to_i64(run.created_at_ms)?);
     let (kind, module) = kind_columns(&run.kind);
     let made = connection
-        .prepare_cached(include_str!("query/create_run.sql"))
+        .prepare_cached(include_str!("../query/create_run.sql"))
         .and_then(|mut statement| {
             statement.execute(params![
                 tenant.as_str(),
@@ -297,7 +297,7 @@ fn claim_idempotency_key(
 ) -> Result<(), JournalError> {
     let since_ms = to_i64(once.since_ms)?;
     connection
-        .prepare_cached(include_str!("query/release_idempotency_key.sql"))
+        .prepare_cached(include_str!("../query/release_idempotency_key.sql"))
         .and_then(|mut statement| statement.execute(params![tenant.as_str(), client, once.key, since_ms]))
         .map_err(failed)?;
     match idempotency_match(connection, tenant, client, once)? {
@@ -316,7 +316,7 @@ pub(super) fn idempotency_match(
     let values = params![tenant.as_str(), client, once.key, to_i64(once.since_ms)?];
     select_one(
         connection,
-        include_str!("query/find_by_idempotency_key.sql"),
+        include_str!("../query/find_by_idempotency_key.sql"),
         values,
         |row| {
             let (id, fingerprint) = (text(row, "id")?, row.get::<_, Option<String>>("once_fingerprint"));
@@ -340,13 +340,13 @@ fn append(
     let (from, count) = (to_i64(after)?, to_i64(events.len() as u64)?);
     let moved = match end {
         None => connection
-            .prepare_cached(include_str!("query/update_last_offset.sql"))
+            .prepare_cached(include_str!("../query/update_last_offset.sql"))
             .and_then(|mut statement| statement.execute(params![tenant, id, from, count])),
         Some(end) => {
             let at_ms = to_i64(end.finish.at_ms)?;
             let (state, code) = (end.finish.state().as_str(), end.finish.code.as_deref());
             connection
-                .prepare_cached(include_str!("query/finish_run.sql"))
+                .prepare_cached(include_str!("../query/finish_run.sql"))
                 .and_then(|mut statement| {
                     statement.execute(params![tenant, id, from, count, state, code, at_ms, end.review])
                 })
@@ -380,7 +380,7 @@ pub(super) fn insert_usage(
 /// Why the fenced update matched no row.
 fn refusal(connection: &Connection, tenant: &str, run: RunId) -> JournalError {
     let state = connection
-        .prepare_cached(include_str!("query/run_state.sql"))
+        .prepare_cached(include_str!("../query/run_state.sql"))
         .and_then(|mut statement| {
             let found =
                 statement.query_row(params![tenant, String::from(run)], |row| row.get::<_, String>(0));
