@@ -92,3 +92,5 @@ pub const STEP_REASONS_MAX: usize = 16;
 pub const REASK_REPLY_BYTES_MAX: usize = 64 * 1024;
 /// Pause between two attempts to close a run in a journal that could not be written.
 pub const CLOSE_RETRY: Duration = Duration::from_secs(1);
+/// Maximum length of a module's answer in tokens, if neither request, run, module nor back-end sets one.
+pub const OUTPUT_TOKENS_DEFAULT: u64 = 4_096;

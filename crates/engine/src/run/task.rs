@@ -18,6 +18,7 @@ use tracing::{error, info, warn};
 use super::broadcast::RunBroadcast;
 use super::machine::{Input, Output, RunMachine};
 use super::mirror::MirrorTasks;
+use super::progress_meter::ProgressMeter;
 use super::record::{AttemptRecord, Trace};
 use super::render::encode;
 use super::sink::RunSink;
@@ -45,6 +46,8 @@ pub(crate) struct RunTask {
     pub(crate) shadows: MirrorTasks,
     /// The composition, until it is started.
     pub(crate) preparation: Option<CompositionStream>,
+    /// Where progress is recorded for an observer.
+    pub(crate) meter: Option<Arc<ProgressMeter>>,
     /// Released when the run has ended.
     pub(crate) _permit: Option<Permit>,
 }
@@ -134,6 +137,10 @@ impl RunTask {
         let mut outputs = Vec::new();
         let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.machine.step(input, now_ms, &mut outputs);
+        if let Some(meter) = &self.meter {
+            let (tokens, field) = self.machine.generated();
+            meter.record(tokens, field);
+        }
         for output in outputs {
             match output {
                 Output::StartAttempt {
