@@ -7,13 +7,27 @@ use serde_json::Value;
 
 use crate::output::Output;
 
-/// Prints the verdict, then the data.
+/// Prints the verdict, the data, and last what the reader must not miss.
 pub(crate) fn print_envelope(output: &Output, envelope: &Value) -> io::Result<()> {
     print_verdict(output, envelope)?;
     print_data(
         output,
         envelope.get("data").or_else(|| envelope.get("partial_data")),
-    )
+    )?;
+    print_notes(output, envelope)
+}
+
+/// Prints the details of the verdict, reasons for a review, and which back-end has answered.
+pub(crate) fn print_notes(output: &Output, envelope: &Value) -> io::Result<()> {
+    print_findings(output, envelope)?;
+    for reason in list(envelope, "/_review/reasons").filter_map(Value::as_str) {
+        output.line(format!("{} {reason}", "review needed:".yellow().bold()))?;
+    }
+    let model = envelope.pointer("/meta/model").and_then(Value::as_str);
+    match model {
+        Some(model) => output.line(format!("{} {model}", "answered by".dimmed())),
+        None => Ok(()),
+    }
 }
 
 /// Prints whether the contract is met, in one or two lines.
@@ -31,12 +45,13 @@ pub(crate) fn print_verdict(output: &Output, envelope: &Value) -> io::Result<()>
     let about = format!("confidence {number}, risk {}", text("/meta/risk"));
     let ok = envelope.get("ok") == Some(&Value::Bool(true));
     if ok {
-        output.line(format!(
-            "{} {} ({about})",
-            "ok".green().bold(),
-            text("/meta/explain")
-        ))?;
-        return Ok(());
+        let explain = text("/meta/explain");
+        let confidence = envelope.pointer("/meta/confidence").and_then(Value::as_f64);
+        // The form is right, but the model vouches for nothing.
+        if confidence.is_none_or(|confidence| confidence <= 0.0) {
+            return output.line(format!("{} {explain} ({about})", "no confidence".yellow().bold()));
+        }
+        return output.line(format!("{} {explain} ({about})", "ok".green().bold()));
     }
     let verdict = format!("{} {}", text("/error/code"), text("/error/message"));
     output.line(format!("{} {verdict} ({about})", "failed".red().bold()))?;

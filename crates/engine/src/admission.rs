@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -10,6 +11,7 @@ use module::envelope::ErrorBody;
 
 use crate::limits;
 use crate::port::IdempotencyClaim;
+use crate::run::ProgressMeter;
 
 /// The caller's context of one run.
 #[derive(Debug, Default)]
@@ -22,6 +24,8 @@ pub struct Admission {
     pub resumable: bool,
     /// The only models that may answer.
     pub models: Option<Vec<String>>,
+    /// Where the run records its progress for an observer in this process.
+    pub meter: Option<Arc<ProgressMeter>>,
     pub permit: Option<Permit>,
     /// Instead of a permit: the wait for one, reported to readers of a stream as progress.
     pub queue: Option<Queue>,

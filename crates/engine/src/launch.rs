@@ -12,13 +12,15 @@ use tenancy::Tenant;
 use crate::admission::{Permit, Queue};
 use crate::compose::{CompositionSpec, CompositionStream};
 use crate::config::EngineConfig;
-use crate::fleet::BackendSelector;
+use crate::fleet::{BackendSelector, Fleet};
 use crate::gate::GateEvaluator;
+use crate::limits;
 use crate::media::{KeptFiles, PreparedMedia};
+use crate::route::Candidate;
 use crate::run::machine::{MachineConfig, RunMachine, SentProgress};
 use crate::run::{
-    Opening, Preface, RecoveredRun, RunBroadcast, RunOptions, RunSink, RunTask, StoredCommand, Warning,
-    context,
+    Opening, Preface, ProgressMeter, RecoveredRun, RunBroadcast, RunOptions, RunSink, RunTask, StoredCommand,
+    Warning, context,
 };
 use crate::runs::Runs;
 
@@ -47,6 +49,7 @@ pub(crate) struct RunIo {
     /// Offset of the last journal entry.
     pub(crate) offset: u64,
     pub(crate) sink: RunSink,
+    pub(crate) meter: Option<Arc<ProgressMeter>>,
     /// The pending permit, if the run has to wait for one.
     pub(crate) queue: Option<Queue>,
     /// Held by the task of the run.
@@ -70,11 +73,16 @@ impl RunSpec {
         self.command.options.timeout_ms.unwrap_or(own_ms).min(own_ms)
     }
 
-    fn lower_options(&self) -> LowerOptions {
+    fn lower_options(&self, fleet: &Fleet) -> LowerOptions {
+        // A back-end's own limit is filled in when it is selected.
+        let is_limited = |candidate: &Candidate| candidate.generation.max_output_tokens.is_some();
+        let has_limits = fleet.candidates().iter().any(is_limited);
         LowerOptions {
             request_id: self.id.to_string(),
             model: self.command.options.model.clone(),
             backend: self.command.options.backend.clone(),
+            generation: self.command.options.generation.clone(),
+            default_output_tokens: (!has_limits).then_some(limits::OUTPUT_TOKENS_DEFAULT),
         }
     }
 }
@@ -127,7 +135,7 @@ impl Launcher {
     }
 
     fn build(&self, mut spec: RunSpec, io: RunIo, prepared: Prepared) -> Box<RunTask> {
-        let (sent, lower) = (spec.sent_progress(), spec.lower_options());
+        let (sent, lower) = (spec.sent_progress(), spec.lower_options(&self.config.fleet));
         let module = spec.module.clone();
         // Only steps need the input as received, with the media in it.
         let composed = !dependencies(&module).is_empty();
@@ -184,6 +192,7 @@ impl Launcher {
             machine: Box::new(RunMachine::new(plan, dispatch)),
             fleet: self.config.fleet.clone(),
             sink: io.sink,
+            meter: io.meter,
             clock: self.runs.clock.clone(),
             live: io.live,
             offset: io.offset,

@@ -102,3 +102,5 @@ pub const CLOSE_RETRY: Duration = Duration::from_secs(1);
 pub const SCHEMA_STACK_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum number of these threads; further work waits.
 pub const SCHEMA_THREADS_MAX: usize = 4;
+/// Maximum length of a module's answer in tokens, if neither request, run, module nor back-end sets one.
+pub const OUTPUT_TOKENS_DEFAULT: u64 = 4_096;

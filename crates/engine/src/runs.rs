@@ -106,6 +106,7 @@ impl Runs {
             recovered: None,
         };
         let mut io = self.register(&spec);
+        io.meter = admission.meter;
         io.queue = admission.queue;
         io.kept = KeptFiles::new(config.media.run_files(), id, texts, &self.stop);
         let live = io.live.clone();
@@ -205,6 +206,7 @@ impl Runs {
                 journal: self.journal.clone(),
                 traces: self.traces.clone(),
             }),
+            meter: None,
             queue: None,
             kept: None,
         }

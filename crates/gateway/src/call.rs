@@ -94,6 +94,7 @@ impl Call {
                 once: repeatable,
                 resumable: self.repeat.survives_disconnect(),
                 models: caller.models.names().map(<[String]>::to_vec),
+                meter: None,
                 permit,
                 queue,
             },

@@ -65,12 +65,22 @@ impl IdempotencyHeaders {
             chunk_type,
             progress,
             on_disconnect,
+            generation,
             model,
             strict,
             trace: _,
             backend,
         } = &body.options;
-        let options = (mode, chunk_type, progress, on_disconnect, model, strict, backend);
+        let options = (
+            mode,
+            chunk_type,
+            progress,
+            on_disconnect,
+            model,
+            strict,
+            backend,
+            generation,
+        );
         let mut hash = Sha256::new();
         for part in [
             String::from(module.name()),

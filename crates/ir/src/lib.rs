@@ -28,8 +28,8 @@ pub mod usage;
 
 pub use adaptation::{Action, Adaptation, Component, Degradation, Ledger, Loss};
 pub use chat::{
-    CacheHint, ChatRequest, ChatResponse, Content, Generation, Message, Part, PartBody, Reasoning,
-    ReasoningForm, ReasoningOrigin, ReasoningRequest, ResponseFormat, Role, ToolCall, ToolChoice,
+    CacheHint, ChatRequest, ChatResponse, Content, Generation, GenerationOptions, Message, Part, PartBody,
+    Reasoning, ReasoningForm, ReasoningOrigin, ReasoningRequest, ResponseFormat, Role, ToolCall, ToolChoice,
     ToolOutcome, ToolResult, ToolSpec,
 };
 pub use decimal::Decimal;

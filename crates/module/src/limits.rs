@@ -35,6 +35,12 @@ pub const ENUM_VALUES_LISTED_MAX: usize = 20;
 pub const CUSTOM_CHARS_MAX: usize = 32;
 /// Deepest level of data that is searched for items with a confidence.
 pub const AGGREGATION_DEPTH_MAX: usize = 6;
+/// Shortest text of an answer that is compared with the texts of the prompt, in code points.
+pub const COPIED_CHARS_MIN: usize = 20;
+/// How many tokens at the end of a text must be one cycle for the text to count as repeating itself.
+pub const REPETITION_TOKENS: usize = 256;
+/// Longest cycle of such a text, in tokens.
+pub const REPETITION_CYCLE_MAX: usize = 64;
 /// Maximum number of references followed in sequence inside a schema.
 pub const REFERENCE_HOPS_MAX: usize = 16;
 /// Upper limit of insights in any module.

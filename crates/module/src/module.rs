@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use ir::SharedJson;
 use serde_json::{Map, Value};
 
+use crate::envelope::InstructionTexts;
 use crate::format::Format;
 use crate::input::FieldUse;
 use crate::lower;
@@ -35,6 +36,8 @@ pub struct DerivedCache {
     output_schema: OnceLock<SharedJson>,
     system_message: OnceLock<String>,
     field_use: OnceLock<FieldUse>,
+    instruction_texts: OnceLock<InstructionTexts>,
+    data_schema: OnceLock<Option<Value>>,
 }
 
 /// A golden test: paths relative to the module's root. v0 and v1 examples become such pairs too.
@@ -69,6 +72,24 @@ impl Module {
     pub(crate) fn system_message(&self) -> &str {
         let message = &self.derived.system_message;
         message.get_or_init(|| lower::system_message(self))
+    }
+
+    /// The texts that an answer must not repeat.
+    pub(crate) fn instruction_texts(&self) -> &InstructionTexts {
+        let found = &self.derived.instruction_texts;
+        found.get_or_init(|| InstructionTexts::of(self))
+    }
+
+    /// The schema of `data` with the definitions that it refers to, as a model sees it.
+    pub(crate) fn data_schema(&self) -> Option<&Value> {
+        let schema = &self.derived.data_schema;
+        schema.get_or_init(|| lower::data_schema(self)).as_ref()
+    }
+
+    /// The text of the placeholder `$SCHEMA`.
+    pub(crate) fn schema_text(&self) -> String {
+        let text = self.data_schema().map(serde_json::to_string_pretty);
+        text.transpose().unwrap_or_default().unwrap_or_default()
     }
 
     /// The fields of the input that reach a request.

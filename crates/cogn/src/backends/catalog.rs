@@ -193,6 +193,7 @@ impl BackendCatalog {
         candidate.priority = backend.priority;
         candidate.region.clone_from(&backend.region);
         candidate.price = backend.price();
+        candidate.generation.clone_from(&backend.generation);
         candidate.inflight_max = backend.limits.inflight;
         let instances = self.instances(backend);
         // For a weights file the model name is the name in the file, not the local path.

@@ -66,9 +66,64 @@ fn human_output_shows_fields_then_verdict() {
         "{text}"
     );
     assert!(
-        text.ends_with("ok two words (confidence 0.9, risk low)\n"),
+        text.ends_with("ok two words (confidence 0.9, risk low)\nanswered by scripted/talker0\n"),
         "{text}"
     );
+}
+
+#[test]
+fn human_output_ends_with_warnings_repairs_and_the_model() {
+    let stage = Stage::new();
+    let input = input_file(&stage, &json!({"text": "two words", "tone": "dry"}));
+    let data = json!({"rationale": "counted", "n": 2});
+    let unsure = stage.script(
+        "unsure",
+        &json!([{"reply": {"ok": true, "meta": {"confidence": 0.2, "risk": "low"}, "data": data}}]),
+    );
+    let output = run(&stage, &[&unsure], &["counter", &input]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(output.stderr.is_empty(), "progress is for terminals: {output:?}");
+    let (_, notes) = text.split_once("\n}\n").unwrap();
+    for note in [
+        "repaired: /meta/explain",
+        "warning: W1002",
+        "warning: W2001",
+        "tone",
+    ] {
+        assert!(notes.contains(note), "{note}: {text}");
+    }
+    assert!(notes.ends_with("answered by scripted/unsure\n"), "{text}");
+
+    let none = stage.script("none", &json!([{"reply": {"ok": true, "meta": {"confidence": 0.0, "risk": "low", "explain": "e"}, "data": data}}]));
+    let output = run(&stage, &[&none], &["counter", "--args", "two words"]);
+    assert!(
+        stdout(&output).starts_with("no confidence e (confidence 0.0"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn input_that_would_be_lost_is_refused() {
+    let stage = Stage::new();
+    let talker = stage.talker(0);
+    let lost = run(&stage, &[&talker], &["counter", "--set", "txet=two words"]);
+    assert_eq!(lost.status.code(), Some(2), "{lost:?}");
+    let message = String::from_utf8_lossy(&lost.stderr).into_owned();
+    assert!(
+        message.contains("`txet`") && message.contains("did you mean `text`?"),
+        "{message}"
+    );
+    std::fs::write(
+        stage.path("modules/counter/prompt.md"),
+        "Count the words.$MEDIA_INPUTS ${tone}\n",
+    )
+    .unwrap();
+    let unused = run(&stage, &[&talker], &["counter", "--args", "two words", "--json"]);
+    let envelope: Value = serde_json::from_slice(&unused.stdout).unwrap();
+    assert_eq!(unused.status.code(), Some(1), "{envelope}");
+    assert_eq!(envelope["error"]["code"], "E1002");
+    assert_eq!(envelope["error"]["details"]["unused"], json!(["text"]));
 }
 
 #[test]

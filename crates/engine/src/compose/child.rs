@@ -70,6 +70,7 @@ pub(super) async fn run(
         live: RunBroadcast::new(composed.tenant.clone(), 0),
         offset: 0,
         sink: RunSink::Step(StepEnd::default()),
+        meter: None,
         queue: None,
         kept: None,
     };

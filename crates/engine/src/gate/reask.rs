@@ -18,7 +18,7 @@ pub(super) fn is_repairable(module: &Module, error: &ErrorBody) -> bool {
     let allowed = failure.reask
         && failure.contract == FailureContract::ErrorUnion
         && module.manifest.policies.access("side_effects") == Access::Deny;
-    let code = [Code::E1000, Code::E3001]
+    let code = [Code::E1000, Code::E2012, Code::E3001]
         .iter()
         .any(|code| error.code == code.as_str());
     // Low confidence is not an error of form; the gate handles it.
@@ -35,7 +35,9 @@ pub(super) fn request(before: &Arc<Request>, reply: &str, error: &ErrorBody) -> 
     let shown = reply
         .get(..reply.floor_char_boundary(limits::REASK_REPLY_BYTES_MAX))
         .unwrap_or(reply);
-    if !shown.trim().is_empty() {
+    // A text that repeats itself would only be continued.
+    let repeats = error.code == Code::E2012.as_str();
+    if !shown.trim().is_empty() && !repeats {
         chat.messages.push(Message::text(Role::Assistant, shown));
     }
     chat.messages.push(Message::text(Role::User, feedback(error)));

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ir::Price;
 use ir::operation::{Feature, Operation, Transport};
+use ir::{GenerationOptions, Price};
 
 /// The constant part of an instance. Features belong to an instance, not to its kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,8 @@ pub struct Candidate {
     pub price: Option<Price>,
     /// Maximum number of concurrent calls.
     pub inflight_max: Option<u32>,
+    /// Settings of the model that apply where neither the request nor the module has one.
+    pub generation: GenerationOptions,
     /// Why it cannot be called at all, for instance a missing secret.
     pub unavailable: Option<String>,
 }
@@ -48,6 +50,7 @@ impl Candidate {
             region: None,
             price: None,
             inflight_max: None,
+            generation: GenerationOptions::default(),
             unavailable: None,
         }
     }

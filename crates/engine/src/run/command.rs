@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ir::{RunId, TraceContext};
+use ir::{GenerationOptions, RunId, TraceContext};
 use module::manifest::ChunkType;
 use module::{Code, Module};
 use serde::{Deserialize, Serialize};
@@ -64,6 +64,9 @@ pub struct RunOptions {
     pub backend: Option<String>,
     /// Time limit of the run, unless the module's limit is shorter.
     pub timeout_ms: Option<u64>,
+    /// Settings of the model that take precedence over those of the module and the back-end.
+    #[serde(skip_serializing_if = "GenerationOptions::is_empty")]
+    pub generation: GenerationOptions,
     /// The caller's trace context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
@@ -78,6 +81,7 @@ impl Default for RunOptions {
             model: None,
             backend: None,
             timeout_ms: None,
+            generation: GenerationOptions::default(),
             trace: None,
         }
     }

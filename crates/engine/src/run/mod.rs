@@ -8,6 +8,7 @@ mod failure;
 pub mod machine;
 mod mirror;
 mod preface;
+mod progress_meter;
 mod record;
 mod recovery;
 mod render;
@@ -18,6 +19,7 @@ mod trace_store;
 
 pub use command::{OnDisconnect, RunMode, RunOptions, RunRequest, StartedRun, Warning};
 pub use preface::Preface;
+pub use progress_meter::{GenerationProgress, ProgressMeter};
 pub use record::{AttemptError, AttemptOutcome, AttemptRecord, AttemptRole, Trace};
 pub use render::envelope;
 pub use subscription::{ReadFrom, ResumePoint, Subscription};

@@ -19,6 +19,7 @@ use tracing::{error, info, warn};
 use super::broadcast::RunBroadcast;
 use super::machine::{Input, Output, RunMachine};
 use super::mirror::MirrorTasks;
+use super::progress_meter::ProgressMeter;
 use super::record::{AttemptRecord, Trace};
 use super::render::encode;
 use super::sink::RunSink;
@@ -49,6 +50,8 @@ pub(crate) struct RunTask {
     pub(crate) shadows: MirrorTasks,
     /// The composition, until it is started.
     pub(crate) preparation: Option<CompositionStream>,
+    /// Where progress is recorded for an observer.
+    pub(crate) meter: Option<Arc<ProgressMeter>>,
     /// Released when the run has ended.
     pub(crate) _permit: Option<Permit>,
 }
@@ -149,6 +152,10 @@ impl RunTask {
             (self, outputs) = step.await.unwrap_or_else(|panic| resume_unwind(panic));
         } else {
             self.machine.step(input, now_ms, &mut outputs);
+        }
+        if let Some(meter) = &self.meter {
+            let (tokens, field) = self.machine.generated();
+            meter.record(tokens, field);
         }
         self.execute(outputs, work);
         self

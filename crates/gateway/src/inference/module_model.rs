@@ -9,7 +9,9 @@ use axum::response::Response;
 use engine::port::EncodedEvent;
 use engine::run::{OnDisconnect, envelope};
 use ir::event::FinishReason;
-use ir::{ChatRequest, ChatResponse, Dialect, Error, ErrorKind, Part, Phase, RunId, Usage};
+use ir::{
+    ChatRequest, ChatResponse, Dialect, Error, ErrorKind, GenerationOptions, Part, Phase, RunId, Usage,
+};
 use module::Module;
 use module::manifest::{ChunkType, ResponseMode};
 use serde_json::Value;
@@ -66,6 +68,7 @@ impl ModuleChat {
                     chunk_type: incremental.then_some(ChunkType::Delta),
                     progress: Some(false),
                     trace: trace::of(headers),
+                    generation: GenerationOptions::from(&self.chat.generation),
                     ..RequestOptions::default()
                 },
                 recovery: None,

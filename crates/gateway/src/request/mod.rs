@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, StatusCode};
 use engine::run::{OnDisconnect, ResumePoint, RunOptions};
 use futures::StreamExt;
-use ir::{RunId, TraceContext};
+use ir::{GenerationOptions, RunId, TraceContext};
 use module::Code;
 use module::envelope::ErrorBody;
 use module::manifest::ChunkType;
@@ -45,6 +45,8 @@ pub(crate) struct RequestOptions {
     pub(crate) on_disconnect: OnDisconnect,
     /// The requested model, among those that the caller may use.
     pub(crate) model: Option<String>,
+    /// Settings of the model.
+    pub(crate) generation: GenerationOptions,
     /// A mismatch is an error instead of a warning.
     pub(crate) strict: bool,
     /// From a header, never from the body.
@@ -60,7 +62,14 @@ impl RequestOptions {
         // An unknown mode has the same code in header, query and body.
         let mode = value.as_ref().and_then(|options| options.get("response_mode"));
         mode.and_then(Value::as_str).map(parse_mode).transpose()?;
-        Ok(part(value, "_options")?.unwrap_or_default())
+        let options: Self = part(value, "_options")?.unwrap_or_default();
+        match options.generation.problem() {
+            None => Ok(options),
+            Some(problem) => {
+                let error = ErrorBody::new(Code::E1001, format!("_options.generation: {problem}"));
+                Err(ApiError::new(error.detail("pointer", "/_options/generation")))
+            }
+        }
     }
 
     pub(crate) fn run_options(&self) -> RunOptions {
@@ -71,6 +80,7 @@ impl RequestOptions {
             model: self.model.clone(),
             trace: self.trace,
             backend: self.backend.clone(),
+            generation: self.generation.clone(),
             ..RunOptions::default()
         }
     }

@@ -1,5 +1,6 @@
 //! Chat requests and responses: messages, parts, tools and generation settings.
 
+mod generation_options;
 mod message;
 mod part;
 mod part_json;
@@ -8,6 +9,7 @@ mod request;
 mod response;
 mod tool;
 
+pub use generation_options::GenerationOptions;
 pub use message::{Content, Message, Role};
 pub use part::{CacheHint, Part, PartBody};
 pub use reasoning::{Reasoning, ReasoningForm, ReasoningOrigin};

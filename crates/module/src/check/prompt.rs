@@ -13,7 +13,7 @@ use crate::input::input_view;
 use crate::load::LoadContext;
 use crate::manifest::Modality;
 use crate::module::Module;
-use crate::schema::{Section, resolve};
+use crate::schema::{SchemaView, Section, resolve};
 
 const PLACEHOLDERS: &[&str] = &["ARGUMENTS", "INPUT", "SCHEMA", "MEDIA_INPUTS"];
 
@@ -37,6 +37,7 @@ pub(super) fn check(reading: &mut LoadContext<'_>) {
             injections(reading, module, &made, &mut found);
             assets(reading, module, &mut found);
             unused_fields(reading, module, &mut found);
+            answer_fields(reading, module, &mut found);
         }
     }
     reading.report.extend(found);
@@ -168,6 +169,59 @@ fn unused_fields(reading: &LoadContext<'_>, module: &Module, found: &mut Vec<Dia
         let diagnostic = Diagnostic::new(rule, message).at(reading.in_contract(&place, EntryPart::Key));
         found.push(diagnostic.hint(hint));
     }
+}
+
+/// Mentions of `data.field` that the data schema does not have.
+fn answer_fields(reading: &LoadContext<'_>, module: &Module, found: &mut Vec<Diagnostic>) {
+    let prompt = &module.prompt;
+    let Some(schema) = module.contract.schema(Section::Data) else {
+        return;
+    };
+    let root = SchemaView::new(module.contract.document(), schema);
+    for (at, _) in prompt.match_indices("data.") {
+        let before = prompt.get(..at).and_then(|text| text.chars().next_back());
+        // Part of a word, or of the path of another module's answer.
+        if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/')) {
+            continue;
+        }
+        let rest = prompt.get(at + 5..).unwrap_or_default();
+        let is_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '[' | ']' | '*');
+        let end = rest.find(|c: char| !is_path(c)).unwrap_or(rest.len());
+        let path = rest.get(..end).unwrap_or_default().trim_end_matches('.');
+        let Some((name, known)) = missing_field(root, path) else {
+            continue;
+        };
+        let hint = match nearest(name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the schema has {}", known.join(", ")),
+        };
+        let message = format!("the prompt mentions `data.{path}`, but the schema has no field `{name}`");
+        let place = reading.in_prompt(at..at + 5 + path.len());
+        found.push(
+            Diagnostic::new(Rule::UNKNOWN_ANSWER_FIELD, message)
+                .at(place)
+                .hint(hint),
+        );
+    }
+}
+
+/// The first name of a path that its schema does not have, and the names that it has.
+fn missing_field<'p, 's>(root: SchemaView<'s>, path: &'p str) -> Option<(&'p str, Vec<&'s str>)> {
+    let mut view = root;
+    for part in path.split('.') {
+        let name = part.split('[').next().unwrap_or(part);
+        if name.is_empty() {
+            return None;
+        }
+        // A list may be named without brackets.
+        let object = view.items().filter(|_| !view.declares(name)).unwrap_or(view);
+        if !object.declares(name) {
+            let known: Vec<&str> = object.properties().iter().map(|(name, _)| *name).collect();
+            return (!object.is_open()).then_some((name, known));
+        }
+        view = object.property(name)?;
+    }
+    None
 }
 
 fn call_syntax<'a>(

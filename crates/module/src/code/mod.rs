@@ -199,6 +199,8 @@ registry! {
         => "resume the stream from the last sequence number";
     E2011 STREAM_TIMEOUT 504 Yes "the stream exceeded its total or idle timeout"
         => "resume the stream, or raise the limit in details";
+    E2012 REPETITION 422 Yes "the model repeated the same text without end"
+        => "run again with another temperature, or use a larger model";
     E3001 OUTPUT_SCHEMA_VIOLATION 500 No "the answer does not match the module's output schema"
         => "run again, or use a back-end that supports structured output";
     E3002 PARTIAL_RESULT 500 Depends "only part of the work succeeded"

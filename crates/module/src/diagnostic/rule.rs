@@ -150,6 +150,7 @@ rules! {
     M4014 UNLISTED_TEST "unlisted-test" Warning "a test in the module's folder is not listed in its manifest";
     M4015 UNUSED_REQUIRED_FIELD "unused-required-field" Error "a required input field reaches no request";
     M4016 UNUSED_FIELD "unused-field" Warning "an optional input field reaches no request";
+    M4017 UNKNOWN_ANSWER_FIELD "unknown-answer-field" Warning "the prompt mentions a field of the answer that the schema lacks";
     // M5: composition and context
     M5001 MISSING_REQUIREMENT "missing-requirement" Error "a required module cannot be found";
     M5002 REQUIREMENT_VERSION "requirement-version" Error "the module that was found has another version";

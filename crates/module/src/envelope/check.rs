@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::confidence::{check_aggregation, check_confidence_fields};
+use super::copied_text::ECHO;
 use super::error::ErrorBody;
 use super::failure::{check_failure, replace_custom_risk, with_partial};
 use super::meta::{Meta, Risk};
@@ -76,7 +77,7 @@ pub fn check_reply(module: &Module, reply: &[u8], options: &CheckOptions) -> Out
 pub fn check_object(module: &Module, object: Map<String, Value>, options: &CheckOptions) -> Envelope {
     let mut repairs = RepairLog::default();
     let envelope = match split_parts(object, wraps(module), &mut repairs) {
-        Ok(parts) if parts.ok => check_success(module, parts, &mut repairs),
+        Ok(parts) if parts.ok => check_success(module, parts, options, &mut repairs),
         Ok(parts) => check_failure(module, parts, &mut repairs),
         Err(refused) => {
             let is_bare = refused.violation.pointer.is_empty();
@@ -196,7 +197,12 @@ pub(super) fn refuse(
     with_partial(Envelope::failure(error), partial, annotations)
 }
 
-fn check_success(module: &Module, parts: EnvelopeParts, repairs: &mut RepairLog) -> Envelope {
+fn check_success(
+    module: &Module,
+    parts: EnvelopeParts,
+    options: &CheckOptions,
+    repairs: &mut RepairLog,
+) -> Envelope {
     let annotations = parts.annotations;
     let mut found = parts.violations;
     let closed = [("error", &parts.error), ("partial_data", &parts.partial_data)];
@@ -241,7 +247,8 @@ fn check_success(module: &Module, parts: EnvelopeParts, repairs: &mut RepairLog)
     }
     replace_custom_risk(&mut meta, repairs);
     escalate(&mut meta, aggregated, repairs);
-    if let Err(error) = check_rules(module, &mut meta, &mut data) {
+    let rules = check_rules(module, &mut meta, &mut data);
+    if let Err(error) = rules.and_then(|()| check_copies(module, &data, options)) {
         repairs.drop_meta_entries();
         return refuse(module, *error, Some(data), annotations);
     }
@@ -401,6 +408,23 @@ fn check_map(
         *map = back;
     }
     checked
+}
+
+/// Refuses an answer with text that is copied from the prompt.
+fn check_copies(
+    module: &Module,
+    data: &Map<String, Value>,
+    options: &CheckOptions,
+) -> Result<(), Box<ErrorBody>> {
+    let Some(request) = &options.request else {
+        return Ok(());
+    };
+    let copies = module.instruction_texts().violations(data, request);
+    if copies.is_empty() {
+        return Ok(());
+    }
+    let error = error_of(Code::E3001, copies.first(), &copies, "the answer");
+    Err(Box::new(error.detail("reason", ECHO)))
 }
 
 /// Checks the module's rules across meta and data.

@@ -7,6 +7,7 @@
 
 mod check;
 mod confidence;
+mod copied_text;
 mod error;
 mod failure;
 mod input;
@@ -35,6 +36,7 @@ pub use meta::{Meta, Risk};
 pub use runtime_meta::{CheckOptions, RuntimeMeta};
 pub use structure::{Profile, ShapeViolation, check_structure};
 
+pub(crate) use copied_text::InstructionTexts;
 pub(crate) use schema_errors::check_part;
 
 /// A final envelope. `body` determines which of the two shapes it has, so mixed shapes cannot be built.

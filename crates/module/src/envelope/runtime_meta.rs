@@ -1,6 +1,9 @@
 //! Fields of meta that only the runtime can set: model, processing time, processed media. A model's own
 //! values for them are removed before these are written.
 
+use std::sync::Arc;
+
+use ir::Request;
 use serde_json::{Map, Value};
 
 /// Runtime fields of meta; `None` is not written.
@@ -19,6 +22,8 @@ pub struct RuntimeMeta {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CheckOptions {
     pub facts: RuntimeMeta,
+    /// The request that was answered. Without it, copies of the prompt are not detected.
+    pub request: Option<Arc<Request>>,
 }
 
 impl RuntimeMeta {

@@ -12,13 +12,14 @@ mod tests;
 use std::collections::BTreeSet;
 
 use ir::media::Media;
-use ir::{ChatRequest, Feature, Generation, Message, Part, Request, ResponseFormat, Role};
+use ir::{ChatRequest, Feature, Generation, GenerationOptions, Message, Part, Request, ResponseFormat, Role};
 use serde_json::{Map, Value};
 
 pub use input::{AdmittedInput, admit_input};
+pub(crate) use output::data_schema;
 pub use output::output_schema;
 pub use published_schema::{envelope_schema, input_schema};
-pub(crate) use system::message as system_message;
+pub(crate) use system::{SCHEMA_LEAD, message as system_message};
 
 use crate::compose::Results;
 use crate::module::Module;
@@ -32,6 +33,10 @@ pub struct LowerOptions {
     pub model: Option<String>,
     /// The only back-end to use, if set.
     pub backend: Option<String>,
+    /// Settings that take precedence over those of the module.
+    pub generation: GenerationOptions,
+    /// The maximum length of the answer if nothing else sets it.
+    pub default_output_tokens: Option<u64>,
 }
 
 pub fn lower(module: &Module, input: &Map<String, Value>, options: &LowerOptions) -> Request {
@@ -66,12 +71,7 @@ pub fn lower_with_media(
     let chat = ChatRequest {
         model: options.model.clone(),
         messages: vec![system, user_message(module, input, results, media)],
-        generation: Generation {
-            // A streamed answer can be observed, timed out and failed over; a single response cannot.
-            // Back-ends are therefore asked to stream even if the caller waits for the end.
-            stream: Some(true),
-            ..Generation::default()
-        },
+        generation: generation(module, options),
         response_format: module.manifest.runtime.structured_output.then(format),
         ..ChatRequest::default()
     };
@@ -79,6 +79,19 @@ pub fn lower_with_media(
     request.requirements.preferred_features = preferred(module);
     request.routing.backend.clone_from(&options.backend);
     request
+}
+
+fn generation(module: &Module, options: &LowerOptions) -> Generation {
+    let mut generation = Generation {
+        // A streamed answer can be observed, timed out and failed over; a single response cannot.
+        // Back-ends are therefore asked to stream even if the caller waits for the end.
+        stream: Some(true),
+        ..Generation::default()
+    };
+    options.generation.fill(&mut generation);
+    module.manifest.generation.fill(&mut generation);
+    generation.max_tokens = generation.max_tokens.or(options.default_output_tokens);
+    generation
 }
 
 /// The preferred capabilities of a module as routing features.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::context;
 use crate::limits;
 use crate::module::Module;
-use crate::schema::{Contract, Section, extract};
+use crate::schema::{Contract, Section, extract, remove_unused_definitions};
 
 pub fn output_schema(module: &Module) -> Value {
     let mut schema = around(&module.contract);
@@ -17,6 +17,15 @@ pub fn output_schema(module: &Module) -> Value {
         properties.insert(String::from(context::EMITTED_KEY), emitted);
     }
     schema
+}
+
+/// The schema of `data` alone, with the definitions that it refers to.
+pub(crate) fn data_schema(module: &Module) -> Option<Value> {
+    let contract = &module.contract;
+    let mut schema = contract.schema(Section::Data)?.clone();
+    extract(&mut schema, contract, Section::Data, "#");
+    remove_unused_definitions(&mut schema);
+    Some(schema)
 }
 
 /// The envelope around the data of a contract.

@@ -3,25 +3,33 @@
 use std::fmt::Write as _;
 
 use crate::module::Module;
-use crate::schema::Section;
 
 pub(crate) fn message(module: &Module) -> String {
     let manifest = &module.manifest;
     let mut text = format!("You are the module `{}`.", manifest.name);
-    if !manifest.responsibility.is_empty() {
+    let responsibility = manifest.responsibility.trim();
+    if !responsibility.is_empty() {
+        let end = if responsibility.ends_with(['.', '!', '?', '。']) {
+            ""
+        } else {
+            "."
+        };
         // Writing to a string cannot fail.
-        write!(text, " Your responsibility: {}", manifest.responsibility).ok();
+        write!(text, " Your responsibility: {responsibility}{end}").ok();
     }
     text.push('\n');
     excludes(module, &mut text);
     text.push_str(FORM);
-    if let Some(schema) = module.contract.schema(Section::Data) {
+    if let Some(schema) = module.data_schema() {
         let schema = serde_json::to_string(schema).unwrap_or_default();
-        write!(text, "`data` must fit this JSON Schema:\n{schema}\n").ok();
+        write!(text, "{SCHEMA_LEAD}\n{schema}\n").ok();
     }
     emits(module, &mut text);
     text
 }
+
+/// The text before the schema.
+pub(crate) const SCHEMA_LEAD: &str = "`data` must match this JSON Schema:";
 
 /// The context that the module may emit for later calls.
 fn emits(module: &Module, text: &mut String) {
@@ -34,7 +42,7 @@ fn emits(module: &Module, text: &mut String) {
         .collect();
     if !kinds.is_empty() {
         let kinds = kinds.join(", ");
-        writeln!(text, "What a later call should know goes beside `data` into the object `_emitted_context`, under {kinds}.").ok();
+        writeln!(text, "Put what a later call should know into the object `_emitted_context` beside `data`, under {kinds}.").ok();
     }
 }
 
@@ -49,15 +57,17 @@ fn excludes(module: &Module, text: &mut String) {
     if missing.peek().is_none() {
         return;
     }
-    text.push_str("\nYou must not:\n");
+    text.push_str("\nThe following is not allowed:\n");
     for exclude in missing {
         writeln!(text, "- {exclude}").ok();
     }
 }
 
+/// Without an example: a small model copies it instead of answering.
 const FORM: &str = r#"
-Answer with one JSON object and nothing around it:
-{"ok": true, "meta": {"confidence": 0.0 to 1.0, "risk": "none" | "low" | "medium" | "high", "explain": "one sentence of at most 280 characters"}, "data": {"rationale": "the whole reasoning", ...}}
-If the task cannot be done, answer:
-{"ok": false, "meta": {...}, "error": {"code": "E2004", "message": "why"}}
+Answer with one JSON object and nothing around it. Its fields:
+- `ok`: true
+- `meta`: an object with `confidence` (0 to 1), `risk` ("none", "low", "medium" or "high") and `explain` (one sentence, at most 280 characters)
+- `data`: the result, with your reasoning in `rationale`
+If the task cannot be done, set `ok` to false and write `error` instead of `data`: an object with `code` ("E2004") and `message`.
 "#;

@@ -361,3 +361,62 @@ fn publishes_plain_object_for_section_with_external_reference() {
     let envelope = envelope_schema(&module);
     assert_eq!(envelope["properties"]["data"], json!({"type": "object"}));
 }
+
+#[test]
+fn prompts_have_the_definitions_of_their_schema() {
+    let schema = json!({
+        "data": {"type": "object", "properties": {"tree": {"$ref": "#/$defs/tree"}, "top": {"$ref": "#/data/properties/tree"}}},
+        "$defs": {
+            "tree": {"type": "array", "items": {"$ref": "#/$defs/leaf"}},
+            "leaf": {"type": "string", "description": "a leaf"},
+            "unused": {"description": "in no answer"}
+        }
+    });
+    let module = module("", "Grow: $SCHEMA", &schema);
+    for (_, text) in texts(&module, &json!({})) {
+        let start = text.find('{').unwrap();
+        let shown: Value = serde_json::from_str(text.get(start..).unwrap()).unwrap();
+        assert_eq!(shown["$defs"]["leaf"]["description"], "a leaf", "{text}");
+        assert_eq!(shown["properties"]["top"]["$ref"], "#/properties/tree");
+        assert!(
+            jsonschema::validator_for(&shown)
+                .unwrap()
+                .is_valid(&json!({"tree": ["l"], "top": []}))
+        );
+        assert!(shown["$defs"].get("unused").is_none(), "{text}");
+    }
+}
+
+#[test]
+fn generation_settings_of_a_run_precede_those_of_the_module() {
+    let module = module(
+        "generation: {max_output_tokens: 300, temperature: 0.2, stop: [END]}\n",
+        "",
+        &json!({}),
+    );
+    let sent = |own: Value| {
+        let options = LowerOptions {
+            generation: serde_json::from_value(own).unwrap(),
+            default_output_tokens: Some(9),
+            ..LowerOptions::default()
+        };
+        let request = lower(&module, &Map::new(), &options);
+        let generation = &request.as_chat().unwrap().generation;
+        json!([
+            generation.max_tokens,
+            generation.temperature,
+            generation.top_p,
+            generation.stop
+        ])
+    };
+    assert_eq!(sent(json!({})), json!([300, 0.2, null, ["END"]]));
+    let own = json!({"max_output_tokens": 5, "temperature": 1, "top_p": 0.9, "stop": []});
+    assert_eq!(sent(own), json!([5, 1, 0.9, ["END"]]));
+    let plain = self::module("", "", &json!({}));
+    let options = LowerOptions {
+        default_output_tokens: Some(9),
+        ..LowerOptions::default()
+    };
+    let request = lower(&plain, &Map::new(), &options);
+    assert_eq!(request.as_chat().unwrap().generation.max_tokens, Some(9));
+}

@@ -11,6 +11,7 @@ mod tier;
 
 use std::collections::BTreeMap;
 
+use ir::GenerationOptions;
 use serde::{Deserialize, Serialize};
 
 pub use composition::{Aggregate, Composition, Dataflow, Pattern, Requirement, Route};
@@ -40,6 +41,8 @@ pub struct Manifest {
     pub enums: Enums,
     pub failure: Failure,
     pub runtime: RuntimeRequirements,
+    /// Settings of the model. An extension of this runtime.
+    pub generation: GenerationOptions,
     pub io: Io,
     pub compat: Compat,
     pub risk_rule: RiskRule,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use ir::GenerationOptions;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -34,6 +35,7 @@ impl Manifest {
             enums: enums(map, tier),
             failure: section::<Failure>(map, "failure"),
             runtime: section::<RuntimeRequirements>(map, "runtime_requirements"),
+            generation: section::<GenerationOptions>(map, "generation"),
             io: section::<Io>(map, "io"),
             compat: section::<Compat>(map, "compat"),
             risk_rule: value::<RiskRule>(map.get("meta").and_then(|meta| meta.get("risk_rule")))

@@ -6,7 +6,7 @@
 //! | `$ARGUMENTS` | the arguments as given |
 //! | `$ARGUMENTS[N]`, `$N` | the N-th word of the arguments, from 0 |
 //! | `$INPUT` | the input as JSON |
-//! | `$SCHEMA` | the schema of `data` as JSON |
+//! | `$SCHEMA` | the schema of `data` as JSON, with the definitions that it refers to |
 //! | `${field}` | that field of the input; a string as it is, anything else as JSON |
 //! | `$MEDIA_INPUTS` | the place of the media parts |
 //! | `@call:name(...)` | the envelope of the module that was called |
@@ -29,7 +29,6 @@ pub(crate) const ARGUMENT_NAMES: [&str; 2] = ["query", "code"];
 use crate::compose::{Results, Segment, segments};
 use crate::input::FREE_TEXT_KEY;
 use crate::module::Module;
-use crate::schema::Section;
 
 /// A part of a rendered prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,8 +134,7 @@ impl Prompt {
                     self.pieces.push(PromptPiece::Media);
                 }
                 Placeholder::Schema => {
-                    let schema = module.contract.schema(Section::Data);
-                    text.push_str(&schema.map(pretty).unwrap_or_default());
+                    text.push_str(&module.schema_text());
                 }
                 placeholder => text.push_str(&value_of(&placeholder, input)),
             }

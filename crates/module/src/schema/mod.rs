@@ -15,7 +15,7 @@ mod walk;
 
 pub use compiled::CompiledSchema;
 pub use contract::{Contract, SchemaError, Section};
-pub(crate) use extract::{extract, stands_alone};
+pub(crate) use extract::{extract, remove_unused_definitions, stands_alone};
 pub use reference::{ReferenceProblem, ReferenceProblemKind, reference_problems, resolve};
 pub(crate) use schema_view::SchemaView;
 pub use walk::{Visit, walk};

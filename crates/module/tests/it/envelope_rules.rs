@@ -220,7 +220,10 @@ fn runtime_fields_from_the_model_are_ignored() {
         processing_time_ms: Some(12),
         ..RuntimeMeta::default()
     };
-    let options = CheckOptions { facts };
+    let options = CheckOptions {
+        facts,
+        ..CheckOptions::default()
+    };
     let value = check_reply(decision(), claimed.as_bytes(), &options)
         .envelope
         .into_value();

@@ -38,6 +38,8 @@ mod number_digits;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
+mod prompt_fields;
+#[cfg(test)]
 mod property;
 #[cfg(test)]
 mod schema_worst_case;

@@ -2,14 +2,16 @@
 //! cancelled, and the envelope contains the partial answer.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use anyhow::Result;
 use engine::port::{EncodedEvent, EventKind};
-use engine::run;
+use engine::run::{self, ProgressMeter};
 use engine::{Engine, RunMode, RunRequest, StartedRun, Tenant};
 use module::envelope::Envelope;
 use serde_json::Value;
 
+use super::progress::ProgressLine;
 use super::trace::Trace;
 use crate::human_output::LiveFields;
 use crate::output::{Output, hinted};
@@ -40,11 +42,14 @@ impl RunEnding {
 /// Executes the run and prints its events in the requested form.
 pub(crate) async fn answer(
     engine: &Engine,
-    execute: RunRequest,
+    mut execute: RunRequest,
     output: &Output,
     mut trace: Option<&mut Trace>,
 ) -> Result<RunEnding> {
     let streams = execute.mode == RunMode::Stream;
+    let meter = Arc::new(ProgressMeter::default());
+    execute.admission.meter = (!streams).then(|| meter.clone());
+    let progress = ProgressLine::new(meter, output);
     let tenant = Tenant::local();
     let StartedRun {
         id: run,
@@ -73,6 +78,7 @@ pub(crate) async fn answer(
                 continue;
             }
             events = subscription.next() => events?,
+            () = progress.draw(), if !streams => continue,
         };
         let Some(events) = events else { break };
         for event in &events {

@@ -2,7 +2,9 @@
 
 mod answer;
 mod batch;
+mod generation;
 mod input;
+mod progress;
 mod trace;
 
 use std::path::{Path, PathBuf};
@@ -12,12 +14,14 @@ use anyhow::Result;
 use clap::Args;
 use engine::run::RunOptions;
 use engine::{Admission, RunMode, RunRequest};
+use ir::GenerationOptions;
 use module::Module;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use self::answer::{RunEnding, answer};
 use self::batch::Batch;
+use self::generation::GenerationFlags;
 use self::input::InputFlags;
 pub(crate) use self::input::read_file;
 use self::trace::Trace;
@@ -25,7 +29,7 @@ use crate::atomic_file;
 use crate::command_engine::{BackendArgs, CommandEngine};
 use crate::duration::Duration;
 use crate::exit::Exit;
-use crate::human_output::{print_envelope, print_verdict};
+use crate::human_output::{print_envelope, print_notes, print_verdict};
 use crate::media;
 use crate::modules::{Library, Search};
 use crate::output::Output;
@@ -42,6 +46,8 @@ pub(crate) struct Run {
     stream: bool,
     #[command(flatten)]
     asked: BackendArgs,
+    #[command(flatten)]
+    generation: GenerationFlags,
     /// Time limit of the run (500ms, 30s, 2m).
     #[arg(long, value_name = "TIME")]
     timeout: Option<Duration>,
@@ -72,6 +78,7 @@ impl Run {
         let found = search.find(&self.module)?;
         let module = Arc::new(wiring::load_module(&found.path)?);
         let modules = Library::around(search, &found.path).reachable(&module);
+        let generation = self.generation.options()?;
         let asking = self.asking()?;
         let files = self.input.named_files();
         let pipeline = media::for_command(&module, &found.path, files, self.asked.config.as_deref())?;
@@ -85,7 +92,7 @@ impl Run {
             };
             let execute = |input| {
                 let input = self.input.complete(&module, input)?;
-                Ok(self.execute(module.clone(), input))
+                Ok(self.execute(module.clone(), input, generation.clone()))
             };
             return wiring::current_thread_runtime()?.block_on(batch.run(execute, output));
         }
@@ -96,7 +103,7 @@ impl Run {
             .map(|folder| recording(folder, &module, &input));
         let mut trace = self.trace.is_some().then(|| Trace::new(module.name()));
         let engine = asking.engine(modules).with_media(pipeline);
-        let execute = self.execute(module, input);
+        let execute = self.execute(module, input, generation);
         let running = answer(&engine, execute, output, trace.as_mut());
         let last = wiring::current_thread_runtime()?.block_on(running)?;
         let envelope = last.envelope();
@@ -111,7 +118,7 @@ impl Run {
         Ok(if good { Exit::Success } else { Exit::Failure })
     }
 
-    fn execute(&self, module: Arc<Module>, input: Value) -> RunRequest {
+    fn execute(&self, module: Arc<Module>, input: Value, generation: GenerationOptions) -> RunRequest {
         RunRequest {
             module,
             input,
@@ -123,6 +130,7 @@ impl Run {
             options: RunOptions {
                 model: self.asked.model.clone(),
                 timeout_ms: self.timeout.map(Duration::as_millis),
+                generation,
                 ..RunOptions::default()
             },
             warnings: Vec::new(),
@@ -147,7 +155,10 @@ impl Run {
             (false, true, None) => output.json(envelope)?,
             // The envelope was written to the file.
             (false, true, Some(_)) => {}
-            (true, false, _) | (false, false, Some(_)) => print_verdict(output, envelope)?,
+            (true, false, _) | (false, false, Some(_)) => {
+                print_verdict(output, envelope)?;
+                print_notes(output, envelope)?;
+            }
             (false, false, None) => print_envelope(output, envelope)?,
         }
         Ok(())

@@ -43,6 +43,9 @@ pub(crate) struct Backend {
     pub(crate) priority: i32,
     pub(crate) region: Option<String>,
     price: Option<Price>,
+    /// Settings of the model, where neither the request nor the module has one.
+    #[serde(default)]
+    pub(crate) generation: ir::GenerationOptions,
     #[serde(default)]
     pub(crate) limits: Limits,
     pub(crate) timeouts: Option<TimeoutOverrides>,

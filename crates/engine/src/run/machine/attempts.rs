@@ -1,9 +1,12 @@
 //! How a run handles its attempts: what it emits of their events, which one is the leader, and what follows
 //! when one fails.
 
+use std::sync::Arc;
+
 use ir::error::Phase;
 use ir::event::{Block, Delta, FinishReason};
-use ir::{Error, ErrorKind, Event};
+use ir::{ChatRequest, Error, ErrorKind, Event, Payload, Request};
+use module::stream::RepetitionDetector;
 
 use super::{Output, ReaskTarget, RunMachine};
 use crate::attempts::{AttemptStart, NextAttempt};
@@ -42,17 +45,40 @@ impl RunMachine {
     }
 
     fn call(&mut self, call: AttemptStart, out: &mut Vec<Output>) {
-        if std::mem::take(&mut self.needs_restart) && self.plan.mode == RunMode::Stream {
-            self.emit(out, |projector, chunks| projector.restart(chunks));
+        if std::mem::take(&mut self.needs_restart) {
+            match self.plan.mode {
+                RunMode::Stream => self.emit(out, |projector, chunks| projector.restart(chunks)),
+                RunMode::Sync => self.projector = self.plan.projector(),
+            }
         }
+        self.repetition = RepetitionDetector::default();
         let AttemptStart { attempt, member } = call;
         self.progress("attempt", format!("attempt {attempt}"), out);
-        let request = self.calls.request().clone();
+        let request = self.request_for(member);
         out.push(Output::StartAttempt {
             attempt,
             member,
             request,
         });
+    }
+
+    /// The request with the settings of the back-end, and at least the default limit of its answer.
+    fn request_for(&self, member: usize) -> Arc<Request> {
+        let request = self.calls.request();
+        let candidate = &self.calls.dispatch().fleet().candidates()[member];
+        let mut settings = candidate.generation.clone();
+        settings
+            .max_output_tokens
+            .get_or_insert(limits::OUTPUT_TOKENS_DEFAULT);
+        let is_complete = |chat: &ChatRequest| !settings.changes(&chat.generation);
+        if request.as_chat().is_none_or(is_complete) {
+            return request.clone();
+        }
+        let mut request = Request::clone(request);
+        if let Payload::Chat(chat) = &mut request.payload {
+            settings.fill(&mut chat.generation);
+        }
+        Arc::new(request)
     }
 
     pub(super) fn on_event(&mut self, number: u32, event: Event, now_ms: u64, out: &mut Vec<Output>) {
@@ -76,6 +102,9 @@ impl RunMachine {
                 if self.plan.mode == RunMode::Stream {
                     self.unflushed_since.get_or_insert(now_ms);
                     self.emit(out, |projector, chunks| projector.push_text(&text, chunks));
+                }
+                if self.repetition.push(&text) {
+                    self.finish_repetition(number, now_ms, out);
                 }
             }
             Event::Warning { warning } => self.notices.entry(number).or_default().add(warning),

@@ -63,7 +63,14 @@ impl RunMachine {
                     processing_time_ms: Some(now_ms + self.plan.preface.took_ms),
                     ..RuntimeMeta::default()
                 };
-                let mut envelope = check_object(&self.plan.module, object, &CheckOptions { facts });
+                let mut envelope = check_object(
+                    &self.plan.module,
+                    object,
+                    &CheckOptions {
+                        facts,
+                        ..CheckOptions::default()
+                    },
+                );
                 let done = CompletedReply {
                     request: self.calls.request(),
                     reply: "",

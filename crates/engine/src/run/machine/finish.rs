@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::reply_policy::{CompletedReply, ReplyDecision};
 use super::{Output, RunMachine};
+use crate::attempts::CompletedAttempt;
 use crate::gate::REVIEW_KEY;
 use crate::limits;
 use crate::run::command::{RunMode, warnings_annotation};
@@ -19,26 +20,28 @@ use crate::run::record::AttemptOutcome;
 impl RunMachine {
     /// The attempt has given a complete answer.
     pub(super) fn complete(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
+        self.complete_with(None, number, now_ms, out);
+    }
+
+    /// The model repeats itself: the attempt ends, and what it has written is no answer.
+    pub(super) fn finish_repetition(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
+        let field = self.repetition.field();
+        let message = format!("the model repeats the same text in `{field}`");
+        let error = ErrorBody::new(Code::E2012, message).detail("field", field);
+        self.complete_with(Some(error), number, now_ms, out);
+    }
+
+    fn complete_with(&mut self, refused: Option<ErrorBody>, number: u32, now_ms: u64, out: &mut Vec<Output>) {
         let Some(won) = self.calls.complete(number, now_ms) else {
             return;
         };
         out.push(Output::CancelAttempt { attempt: number });
         let member = won.member;
         let reply = std::mem::take(&mut self.reply);
-        let media = self.plan.preface.media.as_deref();
-        let facts = RuntimeMeta {
-            model: Some(self.label(member, won.model.as_deref())),
-            processing_time_ms: Some(now_ms + self.plan.preface.took_ms),
-            media_processed: media.map(|media| media.processed.clone()),
-            media_validation: media.map(|media| media.validation.clone()),
-            ..RuntimeMeta::default()
+        let mut envelope = match refused {
+            Some(error) => failure::failure(error, self.partial(Some(&reply))),
+            None => self.check(&won, &reply, now_ms),
         };
-        let outcome = check_reply(&self.plan.module, reply.as_bytes(), &CheckOptions { facts });
-        let mut envelope = outcome.envelope;
-        if !envelope.is_ok() && won.finish == Some(FinishReason::Length) {
-            let body = ErrorBody::new(Code::E2003, "the model stopped at its token limit");
-            envelope = failure::failure(body, self.partial(Some(&reply)));
-        }
         let done = CompletedReply {
             request: self.calls.request(),
             reply: &reply,
@@ -64,6 +67,32 @@ impl RunMachine {
             }
             _ => self.finish_with(envelope, usage, out),
         }
+    }
+
+    /// Checks a complete reply.
+    fn check(&mut self, won: &CompletedAttempt, reply: &str, now_ms: u64) -> Envelope {
+        let media = self.plan.preface.media.as_deref();
+        let facts = RuntimeMeta {
+            model: Some(self.label(won.member, won.model.as_deref())),
+            processing_time_ms: Some(now_ms + self.plan.preface.took_ms),
+            media_processed: media.map(|media| media.processed.clone()),
+            media_validation: media.map(|media| media.validation.clone()),
+            ..RuntimeMeta::default()
+        };
+        let outcome = check_reply(
+            &self.plan.module,
+            reply.as_bytes(),
+            &CheckOptions {
+                facts,
+                request: Some(self.calls.request().clone()),
+            },
+        );
+        let mut envelope = outcome.envelope;
+        if !envelope.is_ok() && won.finish == Some(FinishReason::Length) {
+            let body = ErrorBody::new(Code::E2003, "the model stopped at its token limit");
+            envelope = failure::failure(body, self.partial(Some(reply)));
+        }
+        envelope
     }
 
     /// No back-end is left. The fallback answer is used if there is one.

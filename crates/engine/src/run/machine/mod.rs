@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use ir::{Event, Request};
 use module::envelope::Envelope;
-use module::stream::{Chunk, Progress, Projector};
+use module::stream::{Chunk, Progress, Projector, RepetitionDetector};
 use serde_json::Value;
 
 pub use config::{MachineConfig, SentProgress};
@@ -100,6 +100,8 @@ pub struct RunMachine {
     reply: String,
     /// The text of the last failed attempt, for the partial data of a failure.
     failed_reply: String,
+    /// Reads the text of the leader.
+    repetition: RepetitionDetector,
     /// Warnings of open attempts, by attempt number.
     notices: BTreeMap<u32, BackendWarnings>,
     /// The projector contains text of an attempt that has ended.
@@ -128,6 +130,7 @@ impl RunMachine {
             projector,
             reply: String::new(),
             failed_reply: String::new(),
+            repetition: RepetitionDetector::default(),
             notices: BTreeMap::new(),
             needs_restart: false,
             unflushed_since: None,
@@ -156,6 +159,11 @@ impl RunMachine {
             module: String::from(self.plan.module.name()),
             ..self.calls.trace(self.plan.run, self.plan.trace)
         }
+    }
+
+    /// Number of tokens of the current answer, and the field that is being written.
+    pub fn generated(&self) -> (u64, &str) {
+        (self.repetition.tokens(), self.repetition.field())
     }
 
     pub fn step(&mut self, input: Input, now_ms: u64, out: &mut Vec<Output>) {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ir::error::Phase;
 use ir::event::FinishReason;
 use ir::operation::Feature;
-use ir::{Error, ErrorKind, Event, Usage};
+use ir::{Error, ErrorKind, Event, Request, Usage};
+use serde_json::{Value, json};
 
 use super::{REPLY, Sim, expected_data, is_take_back, plan, request};
 use crate::fleet::test_fleet::{members, once_each, upstream, with_policy};
@@ -40,14 +41,14 @@ fn usage() -> Usage {
 #[test]
 fn single_back_end_is_retried_with_backoff_up_to_the_limit() {
     let mut sim = Sim::with(&in_order(1), plan());
-    sim.fail(ErrorKind::Upstream);
+    sim.fail(ErrorKind::Network);
     assert_eq!(sim.opened, [0], "not at once");
     sim.pass(250);
     assert_eq!(sim.opened, [0, 0]);
-    sim.fail(ErrorKind::Upstream);
+    sim.fail(ErrorKind::Network);
     sim.pass(500);
     assert_eq!(sim.opened, [0, 0, 0]);
-    sim.fail(ErrorKind::Upstream);
+    sim.fail(ErrorKind::Network);
     assert_eq!(sim.code(), "E4001");
     let roles: Vec<AttemptRole> = sim.trace().attempts.iter().map(|attempt| attempt.role).collect();
     assert_eq!(
@@ -304,10 +305,47 @@ fn same_seed_gives_the_same_attempts() {
             if sim.open.is_empty() {
                 sim.pass(100);
             } else {
-                sim.fail(ErrorKind::Upstream);
+                sim.fail(ErrorKind::Network);
             }
         }
         (sim.opened.clone(), sim.now_ms)
     };
     assert_eq!(attempts(), attempts());
+}
+
+#[test]
+fn backend_fills_in_generation_settings_and_every_answer_is_limited() {
+    let mut members = members(2);
+    members[0].candidate.generation = serde_json::from_value(json!({
+        "max_output_tokens": 77, "temperature": 0.5, "stop": ["END"]
+    }))
+    .unwrap();
+    members[0].candidate.priority = 1;
+    let host = HostPolicy {
+        policy: Some(Policy::Priority),
+        ..HostPolicy::default()
+    };
+    let fleet = Arc::new(Fleet::new(members, host, Settings::default()));
+    let generation = |request: &Arc<Request>| {
+        let generation = &request.as_chat().unwrap().generation;
+        json!([
+            generation.max_tokens,
+            generation.temperature,
+            generation.seed,
+            generation.stop
+        ])
+    };
+    let mut sim = Sim::with(&fleet, plan());
+    sim.fail(ErrorKind::Network);
+    let sent: Vec<Value> = sim.requests.iter().map(generation).collect();
+    assert_eq!(sent.first(), Some(&json!([77, 0.5, null, ["END"]])));
+    assert_eq!(sent.last(), Some(&json!([4096, null, null, []])));
+
+    let mut own = Request::clone(&request());
+    if let ir::Payload::Chat(chat) = &mut own.payload {
+        chat.generation.max_tokens = Some(10);
+        chat.generation.seed = Some(3.into());
+    }
+    let sim = Sim::asking(Arc::new(own), &fleet, plan(), 0);
+    assert_eq!(generation(&sim.requests[0]), json!([10, 0.5, 3, ["END"]]));
 }

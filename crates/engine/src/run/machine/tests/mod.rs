@@ -70,6 +70,8 @@ struct Sim {
     /// Attempts under way: number and member.
     open: Vec<(u32, usize)>,
     opened: Vec<usize>,
+    /// The requests of the attempts.
+    requests: Vec<Arc<Request>>,
     mirrored: Vec<usize>,
     chunks: Vec<Chunk>,
     finishes: Vec<Option<String>>,
@@ -91,6 +93,7 @@ impl Sim {
             now_ms: 0,
             open: Vec::new(),
             opened: Vec::new(),
+            requests: Vec::new(),
             mirrored: Vec::new(),
             chunks: Vec::new(),
             finishes: Vec::new(),
@@ -106,7 +109,12 @@ impl Sim {
         for output in outputs {
             assert!(self.finishes.is_empty(), "{output:?} after the terminal chunk");
             match output {
-                Output::StartAttempt { attempt, member, .. } => {
+                Output::StartAttempt {
+                    attempt,
+                    member,
+                    request,
+                } => {
+                    self.requests.push(request);
                     self.open.push((attempt, member));
                     self.opened.push(member);
                 }

@@ -8,6 +8,7 @@ use module::envelope::Envelope;
 use serde_json::json;
 
 use super::{REPLY, Sim, expected_data, is_take_back, plan, request};
+use crate::run::command::RunMode;
 use crate::run::machine::{CompletedReply, MachineConfig, Reask, ReaskTarget, ReplyDecision, ReplyPolicy};
 use crate::run::record::AttemptRole;
 
@@ -121,4 +122,75 @@ fn number_of_reasks_is_bounded() {
         sim.finish(FinishReason::Stop);
     }
     assert_eq!(sim.opened.len(), 1 + crate::limits::REASKS_MAX as usize);
+}
+
+#[test]
+fn copied_prompt_text_is_reasked_once() {
+    let manifest = "name: m\nversion: 1.0.0\nresponsibility: r\ntier: decision\nresponse:\n  mode: both\n";
+    let files: module::FileMap = [
+        ("module.yaml", String::from(manifest)),
+        (
+            "prompt.md",
+            String::from("Say it like this: \"The message is about money.\"\n"),
+        ),
+        ("schema.json", String::from("{\"data\": {\"type\": \"object\"}}")),
+    ]
+    .into_iter()
+    .collect();
+    let module = Arc::new(module::load(&files).module.unwrap());
+    let plan = MachineConfig {
+        reply_policy: Arc::new(crate::gate::GateEvaluator::new(module.clone(), None)),
+        module,
+        ..plan()
+    };
+    let copied = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"The message is about money."}}"#;
+    let mut twice = Sim::new(1, plan.clone());
+    for _ in 0..2 {
+        twice.text(copied);
+        twice.finish(FinishReason::Stop);
+    }
+    assert_eq!(twice.opened, [0, 0]);
+    assert_eq!(twice.finishes, [Some(String::from("E3001"))]);
+    let error = &twice.assemble().envelope["error"];
+    assert_eq!(error["details"]["reason"], "echo");
+    assert_eq!(error["details"]["errors"][0]["pointer"], "/data/rationale");
+
+    let mut once = Sim::new(1, plan);
+    once.text(copied);
+    once.finish(FinishReason::Stop);
+    once.text(REPLY);
+    once.finish(FinishReason::Stop);
+    assert_eq!(once.finishes, [None]);
+    assert_eq!(once.assemble().envelope["data"], expected_data());
+}
+
+#[test]
+fn repeated_text_ends_the_attempt_and_is_reasked_once() {
+    for mode in [RunMode::Stream, RunMode::Sync] {
+        let mut sim = Sim::new(
+            1,
+            MachineConfig {
+                mode,
+                reply_policy: Arc::new(crate::gate::GateEvaluator::new(super::module(), None)),
+                ..plan()
+            },
+        );
+        for attempt in 1..=2 {
+            sim.text("{\"ok\":true,\"data\":{\"rationale\":\"");
+            // Four tokens, so that 64 of them are 256 tokens.
+            for _ in 0..63 {
+                sim.text("and so on, ");
+            }
+            assert_eq!((sim.opened.len(), sim.finishes.len()), (attempt, 0), "{mode:?}");
+            sim.text("and so on, ");
+        }
+        assert_eq!(sim.opened, [0, 0]);
+        assert_eq!(sim.finishes, [Some(String::from("E2012"))]);
+        // The second request does not show the repeated text.
+        let second = serde_json::to_string(&sim.requests[1]).unwrap();
+        assert!(
+            second.contains("repeats the same text in `rationale`") && !second.contains("so on"),
+            "{second}"
+        );
+    }
 }
