@@ -26,6 +26,8 @@ mod server_setup;
 mod table;
 mod wiring;
 
+use std::io;
+use std::panic::resume_unwind;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -38,10 +40,26 @@ use crate::output::Output;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// Runs the command on a thread with the stack that schemas need: a command compiles and applies those of
+/// modules in place.
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(&cli.global);
-    match command::run(cli, &output) {
+    let ended = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .name(String::from("main"))
+            .stack_size(engine::limits::SCHEMA_STACK_BYTES)
+            .spawn_scoped(scope, || run(cli, &output))?;
+        Ok(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    ended.unwrap_or_else(|error: io::Error| {
+        output.error(&anyhow::Error::new(error).context("cannot start a thread"));
+        exit::Exit::Error.into()
+    })
+}
+
+fn run(cli: Cli, output: &Output) -> ExitCode {
+    match command::run(cli, output) {
         Ok(exit) => exit.into(),
         Err(error) if output::is_broken_pipe(&error) => exit::Exit::Success.into(),
         Err(error) => {

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use ir::{Request, RunId};
+use module::envelope::ErrorBody;
 use tenancy::Tenant;
 
 use crate::admission::{Admission, Repeatable};
@@ -22,6 +23,7 @@ use crate::relay::{
 };
 use crate::run::{ReadFrom, RunRequest, StartedRun, Subscription, Trace, TraceSink};
 use crate::runs::Runs;
+use crate::schema_threads::SchemaThreads;
 use crate::settings::Settings;
 use crate::tokens::{TokenCount, count_request};
 
@@ -105,6 +107,11 @@ impl Engine {
         self.runs.traces.set_sink(witness);
     }
 
+    /// The threads on which schemas are compiled and applied.
+    pub fn schema_threads(&self) -> &SchemaThreads {
+        &self.runs.schema_threads
+    }
+
     /// How many runs and relayed calls are in progress.
     pub fn running(&self) -> usize {
         self.runs.count() + self.relay.count()
@@ -113,12 +120,19 @@ impl Engine {
     /// Starts a run and subscribes to it. An input that the module rejects starts nothing; a request with an
     /// idempotency key that has started a run already subscribes to that run.
     pub async fn start(&self, tenant: &Tenant, request: RunRequest) -> Result<StartedRun, Error> {
-        let request = check_run(request, self.modules(), self.fleet()).map_err(Error::Input)?;
+        let request = self.check_run(request).await.map_err(Error::Input)?;
         let running = self.running();
         if running >= self.config.settings.runs_max {
             return Err(Error::TooManyRuns(running));
         }
         self.runs.start(&self.config, tenant, request).await
+    }
+
+    /// Checks a run before it starts, on a thread for schemas.
+    async fn check_run(&self, request: RunRequest) -> Result<RunRequest, Box<ErrorBody>> {
+        let config = self.config.clone();
+        let work = move || check_run(request, &config.modules, &config.fleet);
+        self.schema_threads().check(work).await
     }
 
     /// Subscribes to the run that the same request has already started, so that the caller needs no permit

@@ -189,6 +189,7 @@ impl Launcher {
             offset: io.offset,
             taken_over,
             stop: self.runs.stop.clone(),
+            schema_threads: self.runs.schema_threads.clone(),
             shadows: self.runs.shadows.clone(),
             preparation,
             _permit: prepared.permit,

@@ -19,11 +19,13 @@ mod preflight;
 mod queries;
 mod recovery;
 pub mod relay;
+mod request_schemas;
 pub mod retention;
 pub mod review;
 pub mod route;
 pub mod run;
 mod runs;
+mod schema_threads;
 pub mod settings;
 mod tokens;
 
@@ -37,7 +39,9 @@ pub use crate::modules::Modules;
 pub use crate::relay::{
     FrameEncoder, RelayFailure, RelayPart, RelayRequest, RelayResponse, RelayedUnary, ResumableResponse,
 };
+pub use crate::request_schemas::admit_schemas;
 pub use crate::run::{ReadFrom, RunMode, RunRequest, StartedRun, Subscription};
+pub use crate::schema_threads::SchemaThreads;
 pub use crate::settings::Settings;
 pub use crate::tokens::TokenCount;
 pub use tenancy::Tenant;

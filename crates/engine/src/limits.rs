@@ -92,3 +92,7 @@ pub const STEP_REASONS_MAX: usize = 16;
 pub const REASK_REPLY_BYTES_MAX: usize = 64 * 1024;
 /// Pause between two attempts to close a run in a journal that could not be written.
 pub const CLOSE_RETRY: Duration = Duration::from_secs(1);
+/// Stack of a thread that compiles or applies a schema: both are recursive.
+pub const SCHEMA_STACK_BYTES: usize = 64 * 1024 * 1024;
+/// Maximum number of these threads; further work waits.
+pub const SCHEMA_THREADS_MAX: usize = 4;

@@ -22,6 +22,7 @@ use crate::run::{
     JournalSink, MirrorTasks, ReadFrom, RunBroadcast, RunRequest, RunSink, RunSource, StartedRun,
     StoredCommand, Subscription, TraceStore,
 };
+use crate::schema_threads::SchemaThreads;
 
 /// A handle: clones share the runs.
 #[derive(Clone, Debug)]
@@ -37,6 +38,7 @@ pub(crate) struct Runs {
     pub(crate) tasks: TaskTracker,
     pub(crate) shadows: MirrorTasks,
     pub(crate) stop: CancellationToken,
+    pub(crate) schema_threads: SchemaThreads,
 }
 
 /// A run to insert into the journal, and the channel for the result.
@@ -53,6 +55,7 @@ impl Runs {
             tasks: TaskTracker::new(),
             shadows: MirrorTasks::default(),
             stop: CancellationToken::new(),
+            schema_threads: SchemaThreads::default(),
         }
     }
 

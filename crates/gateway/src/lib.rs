@@ -22,7 +22,6 @@ mod response;
 mod resume;
 mod route;
 mod run_stream;
-mod schema_threads;
 mod server;
 mod settings;
 mod state;

@@ -88,10 +88,6 @@ pub const PAGE_RUNS: usize = 50;
 pub const COMMENT_BYTES_MAX: usize = 10_000;
 /// Most warnings beside one response of a vendor API.
 pub const WARNINGS_MAX: usize = 16;
-/// Stack of a thread that compiles or applies a schema of a request: both are recursive.
-pub const SCHEMA_STACK_BYTES: usize = 64 * 1024 * 1024;
-/// Most of these threads; further work waits.
-pub const SCHEMA_THREADS_MAX: usize = 4;
 /// Most schema errors of an answer that are reported.
 pub const SCHEMA_ERRORS_MAX: usize = 10;
 /// How often an answer that does not match its schema is repaired or requested again.

@@ -22,7 +22,6 @@ use crate::limits;
 use crate::metrics::Metrics;
 use crate::response::ApiError;
 use crate::route::Description;
-use crate::schema_threads::SchemaThreads;
 use crate::settings::Settings;
 use crate::stream_limit::{ClientStreams, StreamLimiter, StreamPermit};
 
@@ -60,8 +59,6 @@ pub struct GatewayState {
     pub(crate) sockets: TaskTracker,
     /// Permits for multipart forms in memory.
     pub(crate) multipart_permits: Arc<Semaphore>,
-    /// Threads for the schemas of requests.
-    pub(crate) schema_threads: SchemaThreads,
     /// Runs whose client may disconnect and request the response again.
     pub(crate) detached_runs: TaskTracker,
 }
@@ -94,7 +91,6 @@ impl Gateway {
             ended: CancellationToken::new(),
             sockets: TaskTracker::new(),
             multipart_permits: Arc::new(Semaphore::new(limits::FORMS_MAX)),
-            schema_threads: SchemaThreads::new(),
             detached_runs: TaskTracker::new(),
         };
         Self {

@@ -24,8 +24,8 @@ pub const RESERVE_TOKENS_MIN: u64 = 24;
 pub const RESERVE_TOKENS_MAX: u64 = 256;
 /// Maximum size of the chat template in a file.
 pub const TEMPLATE_BYTES_MAX: usize = 256 * 1024;
-/// Stack size of the model's thread.
-pub const STACK_BYTES: usize = 8 * 1024 * 1024;
+/// Stack size of the model's thread, which builds grammars by recursion.
+pub const STACK_BYTES: usize = 64 * 1024 * 1024;
 /// Retry delay that a refused caller receives.
 pub const RETRY_AFTER_MS: u64 = 2000;
 /// Maximum size of an encoder's weights, and its maximum width and depth.

@@ -88,7 +88,15 @@ impl Upstream for LocalUpstream {
             Some(requested) if !requested.is_empty() && requested != own => {
                 unsupported(format!("this back-end serves {own}, not {requested}"))
             }
-            _ => self.start(request).unwrap_or_else(failed),
+            // The grammar of a schema is built by recursion, under the limits of all other schemas.
+            _ => match engine::admit_schemas(chat) {
+                Ok(()) => self.start(request).unwrap_or_else(failed),
+                Err(body) => failed(Error::new(
+                    ErrorKind::InvalidRequest,
+                    Phase::BeforeSend,
+                    body.message,
+                )),
+            },
         }
     }
 

@@ -50,6 +50,13 @@ pub struct Asset {
 }
 
 impl Module {
+    /// The contract for answers: under the module's strictness and enum strategy.
+    pub(crate) fn answer_contract(&self) -> &Contract {
+        let manifest = &self.manifest;
+        self.contract
+            .for_answers(manifest.strictness, manifest.enums.strategy)
+    }
+
     /// The schema of a complete answer.
     pub fn output_schema(&self) -> SharedJson {
         let schema = &self.derived.output_schema;

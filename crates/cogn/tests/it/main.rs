@@ -81,6 +81,8 @@ mod migrate;
 #[cfg(test)]
 mod models;
 #[cfg(test)]
+mod module_schema_limits;
+#[cfg(test)]
 mod new;
 #[cfg(test)]
 mod openai_large_media;

@@ -15,7 +15,7 @@ use crate::vendor_client::{ask, question};
 const CHAT: Dialect = Dialect::OpenaiChat;
 
 /// Repeats a request until the condition holds; the deadline fails the test otherwise.
-async fn until(mut ask: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(mut ask: impl AsyncFnMut() -> bool) {
     let asking = async {
         while !ask().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -32,7 +32,7 @@ async fn version(server: &Server, module: &str) -> Value {
     envelope["data"]["version"].clone()
 }
 
-async fn refused(server: &Server) -> bool {
+pub(crate) async fn refused(server: &Server) -> bool {
     let text = server.get("/metrics").send().await.unwrap().text().await.unwrap();
     text.contains(r#"cogn_config_reloads_total{outcome="refused"}"#)
 }

@@ -154,6 +154,11 @@ impl Attempts {
         self.open.iter().find(|attempt| attempt.number == number)
     }
 
+    /// Whether an open attempt has a complete answer.
+    pub(crate) fn has_finished_attempt(&self) -> bool {
+        self.open.iter().any(|attempt| attempt.finish.is_some())
+    }
+
     /// The error of the last failed attempt.
     pub(crate) fn take_last_error(&mut self) -> Option<Error> {
         self.last_error.take()

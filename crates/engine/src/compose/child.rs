@@ -30,7 +30,11 @@ pub(super) async fn run(
     module: Arc<Module>,
     input: Map<String, Value>,
 ) -> StepRun {
-    if let Err(error) = admit_input(&module, &Value::Object(input.clone())) {
+    let check = {
+        let (module, input) = (module.clone(), Value::Object(input.clone()));
+        move || admit_input(&module, &input)
+    };
+    if let Err(error) = launcher.runs.schema_threads.check(check).await {
         return StepRun {
             envelope: object(Envelope::failure(*error).into_value()),
             usage: Value::Null,

@@ -111,14 +111,14 @@ impl CompositionRunner {
                     input: self.job.run.command.input.clone(),
                     results: module::compose::Results::default(),
                 };
-                return self.composed(outcome, Vec::new());
+                return self.composed(outcome, Vec::new()).await;
             }
             Err(error) => {
                 let outcome = Outcome::Fail {
                     error,
                     partial_data: None,
                 };
-                return self.composed(outcome, Vec::new());
+                return self.composed(outcome, Vec::new()).await;
             }
         };
         let limit_ms = self.job.run.module.manifest.composition.timeout_ms;
@@ -131,7 +131,7 @@ impl CompositionRunner {
             }
         };
         let warnings = flow.warnings().to_vec();
-        self.composed(outcome, warnings)
+        self.composed(outcome, warnings).await
     }
 
     async fn run(&mut self, flow: &mut CompositionMachine) -> Outcome {
@@ -214,16 +214,14 @@ impl CompositionRunner {
             .ok();
     }
 
-    fn composed(self, outcome: Outcome, mut warnings: Vec<Value>) -> CompositionResult {
+    async fn composed(self, outcome: Outcome, mut warnings: Vec<Value>) -> CompositionResult {
         let module = &self.job.run.module;
         let mut outcome = outcome;
         let mut request = None;
         if let Outcome::Ask { input, results } = &outcome {
             let mut input = input.clone();
-            let mut wrapped = Map::new();
-            context::put(&mut wrapped, self.context.clone());
             // Context shared by steps reaches the model only if the module accepts it.
-            let admitted = context::admit(module, &wrapped).map(|admitted| admitted.context);
+            let admitted = admit_context(&self.launcher, module, &self.context).await;
             context::put(
                 &mut input,
                 admitted.unwrap_or_else(|_| initial_context(&self.job.run.command.input)),
@@ -332,10 +330,8 @@ async fn run_module(
     ended: &mut Vec<StepRun>,
 ) -> Map<String, Value> {
     let mut input = start.input.clone();
-    let mut wrapped = Map::new();
-    context::put(&mut wrapped, context.clone());
-    match context::admit(&module, &wrapped) {
-        Ok(admitted) => context::put(&mut input, admitted.context),
+    match admit_context(launcher, &module, context).await {
+        Ok(admitted) => context::put(&mut input, admitted),
         Err(error) => return failed(*error),
     }
     let running = child::run(launcher, job, module, input);
@@ -352,6 +348,19 @@ async fn run_module(
     let envelope = end.envelope.clone();
     ended.push(end);
     envelope
+}
+
+/// The part of a context that a module accepts.
+async fn admit_context(
+    launcher: &Launcher,
+    module: &Arc<Module>,
+    context: &Map<String, Value>,
+) -> Result<Map<String, Value>, Box<ErrorBody>> {
+    let mut wrapped = Map::new();
+    context::put(&mut wrapped, context.clone());
+    let module = module.clone();
+    let check = move || context::admit(&module, &wrapped).map(|admitted| admitted.context);
+    launcher.runs.schema_threads.check(check).await
 }
 
 fn is_good(envelope: &Map<String, Value>) -> bool {

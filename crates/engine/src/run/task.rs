@@ -2,6 +2,7 @@
 //! journaled before they are published. All decisions are made by the machine.
 
 use std::future::poll_fn;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use crate::error::journal_full;
 use crate::fleet::Fleet;
 use crate::limits;
 use crate::port::{AttemptUsage, Clock, EncodedEvent, EventStream, JournalEntry, JournalError, RunEnd};
+use crate::schema_threads::SchemaThreads;
 
 #[derive(Debug)]
 pub(crate) struct RunTask {
@@ -42,6 +44,8 @@ pub(crate) struct RunTask {
     pub(crate) taken_over: bool,
     /// Cancelled when the server stops: the run is left for recovery.
     pub(crate) stop: CancellationToken,
+    /// Where the machine checks replies.
+    pub(crate) schema_threads: SchemaThreads,
     pub(crate) shadows: MirrorTasks,
     /// The composition, until it is started.
     pub(crate) preparation: Option<CompositionStream>,
@@ -71,9 +75,9 @@ impl RunTask {
         let began = Instant::now();
         let mut work = PendingOutputs::default();
         let mut unclosed = None;
-        self.step(Input::Start, began, &mut work);
+        self = self.step(Input::Start, began, &mut work).await;
         // The back-end is called before the journal is written, so that both proceed concurrently.
-        self.drain_ready(&mut work, began);
+        self = self.drain_ready(&mut work, began).await;
         loop {
             if let Err(error) = self.flush(&mut work).await {
                 unclosed = self.on_journal_error(error).await;
@@ -85,8 +89,8 @@ impl RunTask {
             let Some(input) = self.wait(&mut work, began).await else {
                 break;
             };
-            self.step(input, began, &mut work);
-            self.drain_ready(&mut work, began);
+            self = self.step(input, began, &mut work).await;
+            self = self.drain_ready(&mut work, began).await;
         }
         self.end(unclosed).await;
         self.sink
@@ -118,22 +122,39 @@ impl RunTask {
     }
 
     /// Processes events that are available already, so that they share one write.
-    fn drain_ready(&mut self, work: &mut PendingOutputs, began: Instant) {
+    async fn drain_ready(mut self: Box<Self>, work: &mut PendingOutputs, began: Instant) -> Box<Self> {
         for _ in 0..limits::BATCH_EVENTS_MAX {
             if self.machine.has_ended() {
-                return;
+                break;
             }
             match next_input(&mut work.streams).now_or_never() {
-                Some(input) => self.step(input, began, work),
-                None => return,
+                Some(input) => self = self.step(input, began, work).await,
+                None => break,
             }
         }
+        self
     }
 
-    fn step(&mut self, input: Input, began: Instant, work: &mut PendingOutputs) {
+    /// A step that may check a reply is moved to a thread for schemas, as a whole.
+    async fn step(mut self: Box<Self>, input: Input, began: Instant, work: &mut PendingOutputs) -> Box<Self> {
         let mut outputs = Vec::new();
         let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.machine.step(input, now_ms, &mut outputs);
+        if self.machine.may_check_reply(&input) {
+            let threads = self.schema_threads.clone();
+            let step = threads.run(move || {
+                self.machine.step(input, now_ms, &mut outputs);
+                (self, outputs)
+            });
+            // A panic of the machine ends this task, wherever the machine ran.
+            (self, outputs) = step.await.unwrap_or_else(|panic| resume_unwind(panic));
+        } else {
+            self.machine.step(input, now_ms, &mut outputs);
+        }
+        self.execute(outputs, work);
+        self
+    }
+
+    fn execute(&mut self, outputs: Vec<Output>, work: &mut PendingOutputs) {
         for output in outputs {
             match output {
                 Output::StartAttempt {

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod composed;
 #[cfg(test)]
+mod deep_schemas;
+#[cfg(test)]
 mod fault_injection;
 #[cfg(test)]
 mod faulty_journal;

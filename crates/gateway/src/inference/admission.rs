@@ -1,11 +1,9 @@
 //! Admission of relayed calls: scope, allowed models, the JSON Schemas of the request and a run permit.
 
-use engine::{Admission, Permit};
-use ir::{Payload, ResponseFormat};
+use engine::{Admission, Permit, admit_schemas};
+use ir::Payload;
 use module::Code;
 use module::envelope::ErrorBody;
-use module::schema::admission;
-use serde_json::Value;
 use tenancy::Scope;
 
 use crate::response::ApiError;
@@ -24,7 +22,9 @@ pub(super) async fn admit(
         let message = format!("these credentials allow certain models only, and `{field}` may name others");
         return Err(ApiError::new(ErrorBody::new(Code::E4007, message)));
     }
-    check_schemas(payload)?;
+    if let Payload::Chat(chat) = payload {
+        admit_schemas(chat)?;
+    }
     let turn = gateway.limiter.acquire(caller).await?;
     Ok(Admission {
         client: caller.client.clone(),
@@ -32,27 +32,4 @@ pub(super) async fn admit(
         permit: Some(Permit::new(turn)),
         ..Admission::default()
     })
-}
-
-/// The schemas of a chat are converted, emulated, compiled to a grammar or forwarded: all of these can be
-/// recursive, so none sees a schema that is not admitted.
-fn check_schemas(payload: &Payload) -> Result<(), ApiError> {
-    let Payload::Chat(chat) = payload else {
-        return Ok(());
-    };
-    let check = |place: &str, schema: &Value| {
-        admission::admit(schema).map(drop).map_err(|refusal| {
-            let message = format!("the schema of {place} is not admitted: {refusal}");
-            ApiError::new(ErrorBody::new(Code::E1001, message).detail("limit", refusal.limit()))
-        })
-    };
-    if let Some(ResponseFormat::JsonSchema { schema, .. }) = &chat.response_format {
-        check("the response format", schema)?;
-    }
-    for tool in &chat.tools {
-        if let Some(schema) = &tool.parameters {
-            check(&format!("the tool `{}`", tool.name), schema)?;
-        }
-    }
-    Ok(())
 }

@@ -69,7 +69,7 @@ impl ChatCall {
         let check = match self.extensions.validate {
             ValidateMode::Off => None,
             ValidateMode::Check | ValidateMode::Repair => {
-                SchemaCheck::of(&self.chat, &gateway.schema_threads).await?
+                SchemaCheck::of(&self.chat, gateway.engine().schema_threads()).await?
             }
         };
         let permit = self.streams.then(|| gateway.stream_permit(&self.client));

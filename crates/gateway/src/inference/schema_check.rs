@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
+use engine::SchemaThreads;
 use ir::{ChatRequest, ChatResponse, Message, Part, PartBody, ResponseFormat, Role};
 use module::schema::CompiledSchema;
 use serde_json::Value;
 
 use super::error::VendorError;
 use crate::limits;
-use crate::schema_threads::SchemaThreads;
 
 #[derive(Debug)]
 pub(super) struct SchemaCheck {
@@ -39,7 +39,7 @@ impl SchemaCheck {
             |why: String| VendorError::invalid(format!("the response schema is not usable: {why}"));
         let compiled = threads.run(|| CompiledSchema::of_request(schema)).await;
         let compiled = compiled
-            .ok_or_else(|| VendorError::new(500, "E4000", "the schema could not be compiled"))?
+            .map_err(|_| VendorError::new(500, "E4000", "the schema could not be compiled"))?
             .map_err(|error| unusable(error.message))?;
         Ok(Some(Self {
             schema: Arc::new(compiled),
@@ -54,7 +54,7 @@ impl SchemaCheck {
         }
         let (schema, text) = (Arc::clone(&self.schema), response.text());
         let verdict = self.threads.run(move || judge(&schema, &text)).await;
-        verdict.unwrap_or_else(|| Verdict::Misfit(vec![String::from("it could not be validated")]))
+        verdict.unwrap_or_else(|_| Verdict::Misfit(vec![String::from("it could not be validated")]))
     }
 }
 
@@ -114,12 +114,11 @@ pub(super) fn append_reask(chat: &mut ChatRequest, answer: &ChatResponse, misfit
 
 #[cfg(test)]
 mod tests {
+    use engine::SchemaThreads;
     use ir::{ChatRequest, ChatResponse, Part, ResponseFormat};
     use serde_json::json;
 
     use super::{SchemaCheck, Verdict};
-
-    use crate::schema_threads::SchemaThreads;
 
     async fn judge(text: &str) -> Verdict {
         let chat = ChatRequest {
@@ -139,7 +138,7 @@ mod tests {
             parts: vec![Part::text(text)],
             ..ChatResponse::default()
         };
-        let check = SchemaCheck::of(&chat, &SchemaThreads::new()).await;
+        let check = SchemaCheck::of(&chat, &SchemaThreads::default()).await;
         check.unwrap().unwrap().judge(&response).await
     }
 
@@ -170,7 +169,7 @@ mod tests {
                 }),
                 ..ChatRequest::default()
             };
-            assert!(SchemaCheck::of(&chat, &SchemaThreads::new()).await.is_err());
+            assert!(SchemaCheck::of(&chat, &SchemaThreads::default()).await.is_err());
         }
     }
 }

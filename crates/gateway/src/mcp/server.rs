@@ -169,7 +169,15 @@ impl ServerHandler for Mcp {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let view = self.readable(&context)?;
-        prompt::get(&view, &request.name, request.arguments.unwrap_or_default()).map(Into::into)
+        let threads = view.gateway.engine().schema_threads().clone();
+        let get = move || prompt::get(&view, &request.name, request.arguments.unwrap_or_default());
+        let failed = |_| {
+            Err(ErrorData::internal_error(
+                "the prompt could not be rendered",
+                None,
+            ))
+        };
+        threads.run(get).await.unwrap_or_else(failed).map(Into::into)
     }
 
     /// Requests that the SDK could not decode: invalid parameters of a known method, or an unknown method.

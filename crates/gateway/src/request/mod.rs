@@ -2,6 +2,7 @@
 //! with an underscore; otherwise it is the input itself.
 
 mod json_values;
+mod whole_number;
 
 use std::time::Duration;
 
@@ -77,9 +78,9 @@ impl RequestOptions {
 #[serde(expecting = "an object")]
 pub(crate) struct RecoveryRequest {
     pub(crate) session_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole_number::integer")]
     pub(crate) last_seq: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole_number::checkpoint")]
     pub(crate) last_checkpoint: Option<Checkpoint>,
 }
 

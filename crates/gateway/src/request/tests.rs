@@ -38,3 +38,27 @@ fn refuses_malformed_options_and_ignores_unknown_ones() {
     let message = refusal.into_body().message;
     assert!(message.ends_with("expected an object"), "{message}");
 }
+
+#[test]
+fn integral_float_is_an_integer() {
+    let parse = |seq: serde_json::Value| {
+        let checkpoint = json!({"offset": seq, "hash": "abcdef"});
+        let recovery = json!({"session_id": "s", "last_seq": seq, "last_checkpoint": checkpoint});
+        ExecuteBody::parse(json!({"input": {}, "_recovery": recovery})).map(|body| body.recovery.unwrap())
+    };
+    for seq in [json!(696_051), json!(696_051.0), json!(6.96051e5)] {
+        let recovery = parse(seq).unwrap();
+        assert_eq!(recovery.last_seq, 696_051);
+        assert_eq!(recovery.last_checkpoint.unwrap().offset, 696_051);
+    }
+    for seq in [
+        json!(0.5),
+        json!(-1),
+        json!(-1.0),
+        json!(1e300),
+        json!("1"),
+        json!(null),
+    ] {
+        assert!(parse(seq.clone()).is_err(), "{seq}");
+    }
+}

@@ -85,7 +85,9 @@ async fn review(
         (ReviewAction::Edit, Some(data)) => {
             let module = super::modules::find(&gateway, &caller, row.kind.module().unwrap_or_default())?;
             let last = gateway.engine().last(&caller.tenant, &row).await?;
-            engine::review::admit_edit(&module, last.as_ref(), data)?;
+            let data = data.clone();
+            let check = move || engine::review::admit_edit(&module, last.as_ref(), &data);
+            gateway.engine().schema_threads().check(check).await?;
             ReviewOutcome::Edited
         }
         (ReviewAction::Edit, None) => return Err(wrong(String::from("an edit requires `data`"))),

@@ -55,11 +55,13 @@ pub fn check(files: &FileMap, strict: Strict) -> Loaded {
     check_with_dependencies(files, strict, CheckContext::default())
 }
 
-/// Loads a module and checks only what prevents running it: files that cannot be read, and manifest values
-/// that could weaken the intended limits.
+/// Loads a module and checks only what prevents running it: files that cannot be read, manifest values that
+/// could weaken the intended limits, and schemas that cannot be used. All schemas of a run are compiled here,
+/// so the caller needs a large stack and a run compiles none.
 pub fn check_runnable(files: &FileMap) -> Loaded {
     let mut reading = LoadContext::of(files);
     manifest::check(&mut reading);
+    schema::check_usable(&mut reading);
     reading.report.sort();
     Loaded {
         module: reading.module,

@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Location, Rule, Severity};
 use crate::document::{EntryPart, join};
 use crate::format::Format;
 use crate::load::LoadContext;
-use crate::schema::{Contract, ReferenceProblem, ReferenceProblemKind, Section, Visit, walk};
+use crate::schema::{Contract, ReferenceProblem, ReferenceProblemKind, Section, Visit, admission, walk};
 
 /// Maximum number of diagnostics for one section; the first few show the cause.
 const PER_SECTION_MAX: usize = 10;
@@ -273,6 +273,32 @@ fn meta_violations(draft: Draft, schema: &Value) -> Vec<Violation> {
             violation
         })
         .collect()
+}
+
+/// Compiles every schema that a run of the module applies, and admits the one that back-ends receive.
+pub(super) fn check_usable(reading: &mut LoadContext<'_>) {
+    let mut found = Vec::new();
+    if let Some(module) = &reading.module {
+        compile(reading, &module.contract, &mut found);
+        // The same sections, rewritten for the strictness of the module.
+        compile(reading, module.answer_contract(), &mut found);
+        for (reference, contract) in &module.context_schemas {
+            if let Err(error) = contract.validator(Section::Input) {
+                let message = format!(
+                    "the context schema `{reference}` cannot be used: {}",
+                    error.message
+                );
+                found.push(Diagnostic::new(Rule::INVALID_SCHEMA, message));
+            }
+        }
+        if found.is_empty()
+            && let Err(refusal) = admission::admit(&module.output_schema())
+        {
+            let message = format!("the schema of a complete answer is not admitted: {refusal}");
+            found.push(Diagnostic::new(Rule::INVALID_SCHEMA, message));
+        }
+    }
+    reading.report.extend(found);
 }
 
 /// Problems that only compilation detects.

@@ -155,7 +155,7 @@ fn choose(module: &Module, mut list: Vec<Map<String, Value>>) -> Map<String, Val
 }
 
 fn fits(module: &Module, object: &mut Map<String, Value>) -> bool {
-    let contract = contract(module);
+    let contract = module.answer_contract();
     let Ok(validator) = contract.validator(Section::Data) else {
         return false;
     };
@@ -174,13 +174,6 @@ fn fits(module: &Module, object: &mut Map<String, Value>) -> bool {
         *object = map;
     }
     good
-}
-
-fn contract(module: &Module) -> &Contract {
-    let manifest = &module.manifest;
-    module
-        .contract
-        .for_answers(manifest.strictness, manifest.enums.strategy)
 }
 
 /// Writes the runtime's fields last, so that no check treats them as the model's output.
@@ -322,7 +315,7 @@ fn check_parts(
     data: &mut Map<String, Value>,
     found: &mut Vec<ShapeViolation>,
 ) -> Result<(), Box<ErrorBody>> {
-    let contract = contract(module);
+    let contract = module.answer_contract();
     let has_rationale = check_rationale(data, found);
     check_overflow(module, data, found);
     let before = found.len();
@@ -416,7 +409,7 @@ fn check_rules(
     meta: &mut Map<String, Value>,
     data: &mut Map<String, Value>,
 ) -> Result<(), Box<ErrorBody>> {
-    let contract = contract(module);
+    let contract = module.answer_contract();
     if contract.pointer(Section::Envelope).is_none() {
         return Ok(());
     }

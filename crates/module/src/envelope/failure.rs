@@ -155,12 +155,8 @@ fn check_error_part(
 }
 
 fn error_violations(module: &Module, error: &Value) -> Result<Vec<ShapeViolation>, Box<ErrorBody>> {
-    let manifest = &module.manifest;
-    let contract = module
-        .contract
-        .for_answers(manifest.strictness, manifest.enums.strategy);
     let mut found = Vec::new();
-    check_section(contract, Section::Error, error, &mut found)?;
+    check_section(module.answer_contract(), Section::Error, error, &mut found)?;
     // Any keyword that a module's error violates is a shape error of the answer.
     for violation in &mut found {
         violation.code = Code::E3001;

@@ -25,10 +25,8 @@ pub fn input_schema(module: &Module) -> Map<String, Value> {
 
 /// The schema of an envelope of the module, successful or failed.
 pub fn envelope_schema(module: &Module) -> Map<String, Value> {
-    let manifest = &module.manifest;
     let contract = &module.contract;
-    let answers = contract.for_answers(manifest.strictness, manifest.enums.strategy);
-    let mut schema = around(answers);
+    let mut schema = around(module.answer_contract());
     if !stands_alone(&schema) {
         schema = around(&Contract::default());
     }

@@ -81,14 +81,22 @@ impl Reload {
                 () = pause(every) => false,
             };
             let this = self.clone();
-            let work = tokio::task::spawn_blocking(move || {
-                let looks = this.fingerprint();
-                this.apply(seen, looks, told);
-                looks
-            });
-            match work.await {
-                Ok(looks) => seen = looks,
-                Err(error) => warn!(%error, "reload task failed"),
+            let now = match tokio::task::spawn_blocking(move || this.fingerprint()).await {
+                Ok(now) => now,
+                Err(error) => {
+                    warn!(%error, "scan for changed files failed");
+                    continue;
+                }
+            };
+            if !told && now == seen {
+                continue;
+            }
+            // Modules are loaded with their schemas, which are compiled by recursion.
+            let this = self.clone();
+            let threads = self.gateway.engine().schema_threads();
+            match threads.run(move || this.apply(seen, now, told)).await {
+                Ok(()) => seen = now,
+                Err(_) => warn!("reload failed"),
             }
         }
     }

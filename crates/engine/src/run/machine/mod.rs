@@ -177,6 +177,17 @@ impl RunMachine {
         }
     }
 
+    /// Whether a step with this input can apply the module's schemas, which must not happen on a worker of the
+    /// runtime.
+    pub(crate) fn may_check_reply(&self, input: &Input) -> bool {
+        match input {
+            Input::Ended { .. } => true,
+            Input::Composition(event) => matches!(event, CompositionEvent::Done(_)),
+            Input::Tick | Input::Left => self.calls.has_finished_attempt(),
+            Input::Start | Input::Event { .. } | Input::Joined | Input::Cancel => false,
+        }
+    }
+
     /// When the next tick is due if no other input arrives.
     pub fn next_wake_ms(&self) -> Option<u64> {
         if self.ended {
