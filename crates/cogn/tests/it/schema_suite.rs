@@ -1,6 +1,6 @@
 //! The JSON Schema Test Suite (draft-07 and 2020-12), as contained in the source archive of the Python package
 //! `jsonschema`, through admission and validation. The failures are listed in `schema_suite_failures.txt`:
-//! references to other documents and to parts with their own `$id` are refused by design.
+//! schemas that refer to other documents are refused by design.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -6,10 +6,14 @@ use serde_json::{Value, json};
 use crate::harness::{Server, Stage};
 use crate::vendor_client::{DIALECTS, body_of, is_ended, path, question, read};
 
-fn with_schema(dialect: Dialect, mut body: Value) -> Value {
+fn with_schema(dialect: Dialect, body: Value) -> Value {
     let schema = json!({
         "type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}, "additionalProperties": false
     });
+    with_this_schema(dialect, body, &schema)
+}
+
+fn with_this_schema(dialect: Dialect, mut body: Value, schema: &Value) -> Value {
     match dialect {
         Dialect::OpenaiResponses => {
             body["text"] = json!({"format": {"type": "json_schema", "name": "count", "schema": schema}});
@@ -143,6 +147,16 @@ async fn hostile_schemas_are_refused_by_name_of_the_limit() {
             assert_eq!(response.status(), 400, "{limit}");
             let message = body_of(response).await["error"]["message"].to_string();
             assert!(message.contains(limit), "{message}");
+        }
+        for dialect in DIALECTS {
+            let body = with_this_schema(dialect, question(dialect, "m", "count"), &schema);
+            let response = server.post(path(dialect)).body(body.to_string()).send();
+            let response = response.await.unwrap();
+            assert_eq!(response.status(), 400, "{dialect} {limit}");
+            assert!(
+                response.text().await.unwrap().contains(limit),
+                "{dialect} {limit}"
+            );
         }
         let canonical = json!({"version": 1, "operation": "chat_completions", "payload": {
             "model": "m", "messages": [{"role": "user", "content": "count"}],

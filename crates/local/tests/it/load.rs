@@ -34,6 +34,30 @@ fn invalid_weights_are_an_error_not_a_crash() {
     assert!(error.message.contains("cogn models pull"), "{error}");
 }
 
+/// The grammar is built by recursion.
+#[test]
+fn schema_beyond_a_limit_is_refused_before_the_weights_are_loaded() {
+    let next = |index: usize| serde_json::json!({"$ref": format!("#/$defs/d{index}")});
+    let mut definitions = serde_json::json!({"d30": {"type": "integer"}});
+    for index in 0..30 {
+        let twice = [next(index + 1), next(index + 1)];
+        definitions[format!("d{index}")] = serde_json::json!({"allOf": twice});
+    }
+    let mut schema = next(0);
+    schema["$defs"] = definitions;
+    let mut request = chat("hello");
+    request.response_format = Some(ir::ResponseFormat::JsonSchema {
+        name: None,
+        description: None,
+        schema: schema.into(),
+        strict: None,
+    });
+    let local = LocalUpstream::new(&Options::new("embedded", "none", "none.gguf"));
+    let error = ask(&local, request).error.expect("an error");
+    assert_eq!(error.kind, ErrorKind::InvalidRequest);
+    assert!(error.message.contains("schema_cost_max"), "{error}");
+}
+
 #[test]
 fn oversize_prompt_is_refused_before_evaluation() {
     let mut options = options();

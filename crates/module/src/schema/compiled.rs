@@ -7,8 +7,8 @@ use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 use super::SchemaError;
-use super::admission::{Cost, admit};
-use super::contract::draft;
+use super::admission::{Cost, admit_as};
+use super::contract::requested_draft;
 use crate::limits;
 
 pub struct CompiledSchema {
@@ -20,30 +20,29 @@ impl CompiledSchema {
     /// Compiles `schema` under `draft`. The root's own `$id` and `$schema` are omitted: the first would make
     /// local references appear remote, the second names drafts that do not exist
     /// (`.../cognitive-modules/schema/v2.2.json`).
-    pub fn new(schema: Value, draft: Draft) -> Result<Self, SchemaError> {
+    pub fn new(mut schema: Value, draft: Draft) -> Result<Self, SchemaError> {
+        if let Value::Object(map) = &mut schema {
+            map.shift_remove("$id");
+        }
         Self::compile(schema, draft, Some(true))
     }
 
     /// Compiles the schema of a request: 2020-12 unless it names another draft, with `format` as an
     /// assertion where the draft says so.
     pub fn of_request(schema: Value) -> Result<Self, SchemaError> {
-        let draft = match schema.as_object() {
-            Some(map) if map.contains_key("$schema") => draft(map),
-            _ => Draft::Draft202012,
-        };
+        let draft = requested_draft(&schema);
         Self::compile(schema, draft, None)
     }
 
     fn compile(mut schema: Value, draft: Draft, formats: Option<bool>) -> Result<Self, SchemaError> {
         if let Value::Object(map) = &mut schema {
-            map.shift_remove("$id");
             map.shift_remove("$schema");
         }
         let fail = |message: String| SchemaError {
             pointer: String::new(),
             message,
         };
-        let admitted = admit(&schema).map_err(|refusal| fail(refusal.to_string()))?;
+        let (schema, admitted) = admit_as(&schema, draft).map_err(|refusal| fail(refusal.to_string()))?;
         if let Some(reference) = admitted.unresolved {
             return Err(fail(format!("`$ref: {reference}` does not resolve")));
         }

@@ -143,7 +143,7 @@ impl Contract {
         };
         slot.compiled
             .get_or_init(|| {
-                admission::admit(&self.document).map_err(refuse)?;
+                admission::admit_as(&self.document, self.draft()).map_err(refuse)?;
                 match self.reference_problems().first() {
                     Some(problem) => Err(invalid_reference(problem)),
                     None => compile(&self.document, pointer),
@@ -190,6 +190,14 @@ fn compile(document: &Value, pointer: &str) -> Result<CompiledSchema, SchemaErro
         }
     }
     CompiledSchema::new(Value::Object(root), draft(document))
+}
+
+/// The draft of a schema in a request: 2020-12 unless it names another.
+pub(super) fn requested_draft(schema: &Value) -> Draft {
+    match schema.as_object() {
+        Some(map) if map.contains_key("$schema") => draft(map),
+        _ => Draft::Draft202012,
+    }
 }
 
 /// Draft-07 unless the document names another published draft.

@@ -7,6 +7,7 @@ pub mod admission;
 mod compiled;
 mod contract;
 mod extract;
+mod local_references;
 mod reference;
 mod schema_view;
 mod variant;

@@ -7,7 +7,7 @@ use crate::document::join;
 use crate::limits;
 
 /// Keywords whose value is one schema.
-const ONE: &[&str] = &[
+pub(super) const ONE: &[&str] = &[
     "additionalItems",
     "additionalProperties",
     "contains",
@@ -23,10 +23,10 @@ const ONE: &[&str] = &[
 ];
 
 /// Keywords whose value is a list of schemas. `items` may be either.
-const MANY: &[&str] = &["allOf", "anyOf", "items", "oneOf", "prefixItems"];
+pub(super) const MANY: &[&str] = &["allOf", "anyOf", "items", "oneOf", "prefixItems"];
 
 /// Keywords whose value maps names to schemas.
-const NAMED: &[&str] = &[
+pub(super) const NAMED: &[&str] = &[
     "$defs",
     "definitions",
     "dependencies",

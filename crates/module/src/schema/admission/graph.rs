@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 use super::Refusal;
@@ -48,16 +49,19 @@ pub(super) struct SchemaGraph<'a> {
     /// Patterns whose matching can take quadratic time.
     pub(super) backtracking: u64,
     draft4: bool,
+    /// The URI of the root, if references are this and a pointer; else parts with their own URI are refused.
+    root: Option<&'a str>,
     /// A reference has no target in the document.
     pub(super) unresolved: Option<&'a str>,
 }
 
 impl<'a> SchemaGraph<'a> {
     /// The root is the first node.
-    pub(super) fn of(document: &'a Value) -> Result<Self, Refusal> {
+    pub(super) fn of(document: &'a Value, draft: Draft, root: Option<&'a str>) -> Result<Self, Refusal> {
         check_size(document)?;
         let mut graph = Self {
-            draft4: is_text(document.get("$schema"), |uri| uri.contains("draft-04")),
+            draft4: draft == Draft::Draft4,
+            root,
             ..Self::default()
         };
         graph.add(document, false);
@@ -112,7 +116,9 @@ impl<'a> SchemaGraph<'a> {
 
     fn is_embedded(&self, map: &Map<String, Value>) -> bool {
         let names_resource = |key| is_text(map.get(key), |id| !id.starts_with('#'));
-        names_resource("$id") || names_resource("$schema") || (self.draft4 && names_resource("id"))
+        let named =
+            names_resource("$id") || names_resource("$schema") || (self.draft4 && names_resource("id"));
+        named && self.root.is_none()
     }
 
     fn visit(
@@ -222,8 +228,17 @@ impl<'a> SchemaGraph<'a> {
         if embedded {
             return Err(Refusal::EmbeddedId);
         }
-        let Some(pointer) = local_pointer(reference) else {
-            match reference.strip_prefix('#') {
+        let local = match self.root {
+            Some(root) => reference.strip_prefix(root),
+            None => Some(reference),
+        };
+        let Some(pointer) = local.and_then(local_pointer) else {
+            // Any anchor with this name can be the target of a dynamic reference.
+            let name = match self.root {
+                Some(_) => reference.split_once('#').map(|(_, name)| name),
+                None => reference.strip_prefix('#'),
+            };
+            match name {
                 Some(name) => self.named.push((from, name)),
                 None => self.unresolved = Some(reference),
             }
@@ -281,7 +296,7 @@ fn is_text(value: Option<&Value>, check: impl FnOnce(&str) -> bool) -> bool {
 
 /// The JSON values of a schema and the bytes of its texts. A validator keeps the pointer of every schema, so
 /// these count with their whole length.
-fn check_size(document: &Value) -> Result<(), Refusal> {
+pub(super) fn check_size(document: &Value) -> Result<(), Refusal> {
     let mut open = vec![(document, 0)];
     let (mut nodes, mut bytes) = (0, 0);
     while let Some((value, pointer)) = open.pop() {

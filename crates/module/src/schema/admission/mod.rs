@@ -12,13 +12,17 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fmt;
 
+use jsonschema::Draft;
 use serde_json::Value;
 
 pub(super) use cost::Cost;
 use graph::SchemaGraph;
 
+use super::contract::requested_draft;
+use super::local_references::localize;
 use crate::limits;
 
 /// Why a schema is not admitted.
@@ -108,12 +112,22 @@ pub struct Admitted {
 
 /// Admits a schema from outside.
 pub fn admit(schema: &Value) -> Result<Admitted, Refusal> {
+    let (_, admitted) = admit_as(schema, requested_draft(schema))?;
+    Ok(admitted)
+}
+
+/// Admits a schema of this draft; returns it with the references that admission followed.
+pub(super) fn admit_as(schema: &Value, draft: Draft) -> Result<(Cow<'_, Value>, Admitted), Refusal> {
     if !schema.is_object() {
-        return Ok(Admitted::default());
+        return Ok((Cow::Borrowed(schema), Admitted::default()));
     }
-    let graph = SchemaGraph::of(schema)?;
-    Ok(Admitted {
+    graph::check_size(schema)?;
+    let local = localize(schema, draft)?;
+    let graph = SchemaGraph::of(&local.schema, draft, local.root.as_deref())?;
+    let admitted = Admitted {
         cost: Cost::of(&graph)?,
         unresolved: graph.unresolved.map(String::from),
-    })
+    };
+    drop(graph);
+    Ok((local.schema, admitted))
 }

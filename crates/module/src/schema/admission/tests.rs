@@ -99,14 +99,25 @@ fn refuses_reference_loops_and_hidden_targets() {
     }
     // The reference means `#/$defs/b` of the embedded resource, not of the document.
     let hidden = json!({
+        "$ref": "#/$defs/a",
         "$defs": {
             "a": {"$id": "https://a.example/", "$ref": "#/$defs/b", "$defs": {"b": {"$ref": "#"}}},
             "b": true,
         },
     });
-    assert_eq!(refusal(&hidden), Some(Refusal::EmbeddedId));
+    assert_eq!(refusal(&hidden), Some(Refusal::ReferenceLoop));
+    let named = json!({"$ref": "https://a.example/#x", "$defs": {
+        "a": {"$id": "https://a.example/", "$defs": {"b": {"$anchor": "x", "allOf": [{"$ref": "#x"}]}}},
+    }});
+    assert_eq!(refusal(&named), Some(Refusal::ReferenceLoop));
+    // No keyword leads to `a`, so its `$id` is not registered.
     let through = json!({"$ref": "#/x/a/b", "x": {"a": {"$id": "https://a.example/", "b": true}}});
     assert_eq!(refusal(&through), Some(Refusal::EmbeddedId));
+    let recursive = json!({
+        "$schema": "https://json-schema.org/draft/2019-09/schema",
+        "$defs": {"a": {"$id": "a", "properties": {"a": {"$recursiveRef": "#"}}}},
+    });
+    assert_eq!(refusal(&recursive), Some(Refusal::EmbeddedId));
     let unrelated = json!({"properties": {"$id": {"type": "string"}, "b": {"$id": "#/properties/b"}}});
     assert_eq!(refusal(&unrelated), None);
 }
@@ -168,4 +179,57 @@ fn refuses_long_repetitions() {
     );
     let member = json!({"patternProperties": {"a{5000}": true}});
     assert_eq!(refusal(&member), Some(Refusal::Repetition));
+}
+
+#[test]
+fn names_of_schemas_do_not_hide_their_cost() {
+    let twice = |length: usize, id: fn(usize) -> Value, reference: fn(usize) -> String| {
+        let mut definitions = Map::new();
+        for index in 0..length {
+            let next = json!({"$ref": reference(index + 1)});
+            let mut schema = id(index);
+            schema["allOf"] = json!([next, next]);
+            definitions.insert(format!("d{index}"), schema);
+        }
+        definitions.insert(format!("d{length}"), id(length));
+        json!({"$ref": reference(0), "$defs": definitions})
+    };
+    let anchor = |index| json!({"$anchor": format!("a{index}")});
+    let anchors = |length| twice(length, anchor, |index| format!("#a{index}"));
+    let id = |index| json!({"$id": format!("urn:x:{index}")});
+    let ids = |length| twice(length, id, |index| format!("urn:x:{index}"));
+    let relative = |length| {
+        twice(
+            length,
+            |index| json!({"$id": format!("https://a.example/b/{index}"), "$dynamicAnchor": "x"}),
+            |index| format!("https://a.example/c/../b/{index}#x"),
+        )
+    };
+    for family in [&anchors as &dyn Fn(usize) -> Value, &ids, &relative] {
+        assert_eq!(refusal(&family(4)), None);
+        assert_eq!(refusal(&family(30)), Some(Refusal::Cost));
+        let schema = family(4);
+        let compiled = CompiledSchema::of_request(schema).unwrap();
+        assert!(compiled.is_valid(&json!(1)));
+    }
+}
+
+#[test]
+fn metaschema_of_the_draft_is_a_target() {
+    for (uri, wrong) in [
+        ("http://json-schema.org/draft-07/schema#", json!({"type": 1})),
+        (
+            "https://json-schema.org/draft/2020-12/schema",
+            json!({"properties": {"a": {"minLength": -1}}}),
+        ),
+    ] {
+        let schema = json!({"$schema": uri, "properties": {"schema": {"$ref": uri}}});
+        let compiled = CompiledSchema::of_request(schema).unwrap();
+        let right = json!({"schema": {"properties": {"a": {"type": "string"}}}});
+        assert!(compiled.is_valid(&right), "{uri}");
+        assert!(!compiled.is_valid(&json!({"schema": wrong})), "{uri}");
+    }
+    // That of another draft is another document.
+    let other = json!({"$ref": "http://json-schema.org/draft-07/schema#"});
+    assert!(CompiledSchema::of_request(other).is_err());
 }
