@@ -25,6 +25,7 @@ pub mod module;
 pub mod prompt;
 pub mod scaffold;
 pub mod schema;
+mod steps;
 pub mod stream;
 
 pub use check::{Strict, check};

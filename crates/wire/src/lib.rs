@@ -33,6 +33,7 @@ pub mod openai_transcriptions;
 mod optional_field;
 mod pending_blocks;
 pub mod response_summary;
+mod steps;
 mod stream;
 pub mod subtitles;
 mod timestamp;

@@ -10,6 +10,7 @@ use serde_json::{Deserializer, Map, Value};
 
 use super::salvage::salvage;
 use crate::limits;
+use crate::steps::count_steps;
 
 /// The objects of a reply, in order; never empty.
 #[derive(Debug)]
@@ -176,6 +177,7 @@ impl<'a> Scan<'a> {
         let Some(offset) = memchr2(b'{', b'[', rest) else {
             return ControlFlow::Break(());
         };
+        count_steps(offset + 1);
         let start = self.at + offset;
         let text = rest.get(offset..).unwrap_or_default();
         let is_object = text.first() == Some(&b'{');
@@ -279,8 +281,14 @@ impl<'a> Scan<'a> {
 fn parse(text: &[u8]) -> Result<(Value, usize), serde_json::Error> {
     let mut stream = Deserializer::from_slice(text).into_iter::<Value>();
     match stream.next() {
-        Some(Ok(value)) => Ok((value, stream.byte_offset())),
-        Some(Err(error)) => Err(error),
+        Some(Ok(value)) => {
+            count_steps(stream.byte_offset());
+            Ok((value, stream.byte_offset()))
+        }
+        Some(Err(error)) => {
+            count_steps(position(text, &error));
+            Err(error)
+        }
         None => Ok((Value::Null, text.len())),
     }
 }
@@ -357,6 +365,7 @@ fn balanced(text: &[u8]) -> Region {
             b'}' | b']' => {
                 open = open.saturating_sub(1);
                 if open == 0 {
+                    count_steps(index);
                     return Region {
                         end: Some(index + 1),
                         depth: deepest,
@@ -366,6 +375,7 @@ fn balanced(text: &[u8]) -> Region {
             _ => {}
         }
     }
+    count_steps(text.len());
     Region {
         end: None,
         depth: deepest,
@@ -374,4 +384,27 @@ fn balanced(text: &[u8]) -> Region {
 
 fn depth(text: &[u8]) -> usize {
     balanced(text).depth
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+    use crate::steps::assert_linear;
+
+    /// Hostile replies: brackets that open and are never closed, broken objects, many objects, and escapes.
+    #[test]
+    fn replies_are_read_in_linear_time() {
+        let replies: [fn(usize) -> String; 7] = [
+            |size| "{\"a\":".repeat(size / 5 + 1),
+            |size| "[".repeat(size),
+            |size| "{\"a\" 1} ".repeat(size / 9 + 1),
+            |size| "text {\"a\": 1} ".repeat(size / 14 + 1),
+            |size| format!("{{\"a\": \"{}", "\\".repeat(size)),
+            |size| format!("{{'a': '{}", "{a: ".repeat(size / 4)),
+            |size| format!("{{\"a\": {}", "{\"b\": x, ".repeat(size / 9)),
+        ];
+        for reply in replies {
+            assert_linear(256 * 1024, |size| drop(read(reply(size).as_bytes())));
+        }
+    }
 }

@@ -81,6 +81,11 @@ const FAMILIES: &[Family] = &[
         objects,
     ),
     ("dynamic references", dynamic, deep),
+    ("dynamic references with a choice", dynamic_choice, deep),
+    ("anchors", |n| named(n, 2), scalars),
+    ("anchors through members", |n| named(n, 1), deep),
+    ("metaschema", metaschema, deep),
+    ("metaschema of an object", metaschema, objects),
     (
         "formats",
         |n| json!({"items": {"anyOf": (0..n).map(|_| json!({"format": "uri"})).collect::<Vec<_>>()}}),
@@ -236,6 +241,34 @@ fn pattern_members(count: usize) -> Value {
 fn dynamic(width: usize) -> Value {
     let below = json!({"additionalProperties": {"$dynamicRef": "#node"}});
     json!({"$dynamicAnchor": "node", "allOf": vec![below; width]})
+}
+
+fn dynamic_choice(width: usize) -> Value {
+    let below = json!({"additionalProperties": {"$dynamicRef": "#node"}});
+    let node = |id: &str| json!({"$id": id, "$dynamicAnchor": "node", "allOf": vec![below.clone(); width]});
+    let mut schema = node("urn:a");
+    schema["$defs"] = json!({"b": node("urn:b")});
+    schema
+}
+
+fn named(length: usize, width: usize) -> Value {
+    let mut schema = definitions(length, |index| {
+        let next = json!({"$ref": format!("#a{}", index + 1)});
+        match width {
+            1 => json!({"$anchor": format!("a{index}"), "additionalProperties": next}),
+            width => json!({"$anchor": format!("a{index}"), "anyOf": vec![next; width]}),
+        }
+    });
+    schema["$defs"][format!("d{length}")] = json!({"$anchor": format!("a{length}"), "type": "null"});
+    schema
+}
+
+fn metaschema(count: usize) -> Value {
+    let reference = json!({"$ref": "https://json-schema.org/draft/2020-12/schema"});
+    let all: Vec<Value> = (0..count)
+        .map(|_| json!({"additionalProperties": reference}))
+        .collect();
+    json!({"anyOf": all})
 }
 
 fn scalars() -> Vec<Value> {

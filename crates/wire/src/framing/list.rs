@@ -3,6 +3,7 @@
 
 use crate::framing::{Frame, Sse, TooLarge};
 use crate::limits::EVENT_BYTES_MAX;
+use crate::steps::count_steps;
 
 /// Splits the outermost list into its members.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +16,7 @@ pub struct List {
 
 impl List {
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Frame<'_>)) -> Result<(), TooLarge> {
+        count_steps(bytes.len());
         for &byte in bytes {
             if self.in_string {
                 self.hold(byte)?;
@@ -66,6 +68,7 @@ impl List {
 
     fn give(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
         let member = std::mem::take(&mut self.member);
+        count_steps(member.len());
         let text = String::from_utf8_lossy(member.trim_ascii());
         if !text.is_empty() {
             sink(Frame {

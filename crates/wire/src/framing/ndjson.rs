@@ -4,6 +4,7 @@ use memchr::memchr;
 
 use crate::framing::{Frame, TooLarge};
 use crate::limits::EVENT_BYTES_MAX;
+use crate::steps::count_steps;
 
 #[derive(Clone, Debug, Default)]
 pub struct Ndjson {
@@ -19,6 +20,7 @@ impl Ndjson {
     pub fn push(&mut self, mut bytes: &[u8], sink: &mut dyn FnMut(Frame<'_>)) -> Result<(), TooLarge> {
         while let Some(end) = memchr(b'\n', bytes) {
             let (head, tail) = bytes.split_at(end);
+            count_steps(end + 1);
             if self.line.is_empty() {
                 self.take_line(head, sink);
             } else {
@@ -42,11 +44,13 @@ impl Ndjson {
         if self.line.len() + bytes.len() > EVENT_BYTES_MAX {
             return Err(TooLarge);
         }
+        count_steps(2 * bytes.len());
         self.line.extend_from_slice(bytes);
         Ok(())
     }
 
     fn take_line(&mut self, mut line: &[u8], sink: &mut dyn FnMut(Frame<'_>)) {
+        count_steps(line.len());
         if !std::mem::replace(&mut self.past_first_line, true) {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         }

@@ -6,6 +6,7 @@ use memchr::{memchr, memchr2};
 
 use crate::framing::{Frame, TooLarge};
 use crate::limits::EVENT_BYTES_MAX;
+use crate::steps::count_steps;
 
 #[derive(Clone, Debug, Default)]
 pub struct Sse {
@@ -32,6 +33,7 @@ impl Sse {
         }
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
             let (head, tail) = bytes.split_at(end);
+            count_steps(end + 1);
             if self.line.is_empty() {
                 self.take_line(head, sink)?;
             } else {
@@ -53,6 +55,7 @@ impl Sse {
                 [] => &[],
             };
         }
+        count_steps(2 * bytes.len());
         self.room_for(self.line.len() + bytes.len())?;
         self.line.extend_from_slice(bytes);
         if self.data.is_empty() {
@@ -78,6 +81,7 @@ impl Sse {
     }
 
     fn take_line(&mut self, mut line: &[u8], sink: &mut dyn FnMut(Frame<'_>)) -> Result<(), TooLarge> {
+        count_steps(line.len());
         if !std::mem::replace(&mut self.past_first_line, true) {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         }
@@ -118,6 +122,7 @@ impl Sse {
 
     fn dispatch(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
         if std::mem::take(&mut self.has_data) {
+            count_steps(self.data.len());
             let data = String::from_utf8_lossy(&self.data);
             sink(Frame {
                 name: &self.name,

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::limits::EVENT_BYTES_MAX;
+use crate::steps::assert_linear;
 
 fn cut(framing: &Framing, pieces: &[&[u8]]) -> Vec<(String, String)> {
     let mut framing = framing.clone();
@@ -85,4 +86,31 @@ fn arbitrary_bytes_do_not_panic() {
             framing.finish(&mut |_| {});
         }
     });
+}
+
+/// Hostile streams: one endless line or event, many small events, many lines of one event; in pieces of one
+/// byte and of many.
+#[test]
+fn framings_take_linear_time() {
+    let streams: [fn(usize) -> Vec<u8>; 6] = [
+        |size| vec![b'a'; size],
+        |size| b"data: x\n\n".repeat(size / 9 + 1),
+        |size| b"data:\n".repeat(size / 6 + 1),
+        |size| b"\r\n".repeat(size / 2 + 1),
+        |size| [b"[", b"{},".repeat(size / 3 + 1).as_slice()].concat(),
+        |size| [b"[\"".as_slice(), &vec![b'\\'; size]].concat(),
+    ];
+    for dialect in [Dialect::OpenaiChat, Dialect::Gemini, Dialect::Ollama] {
+        for stream in streams {
+            for piece in [1, 4_096] {
+                assert_linear(64 * 1024, |size| {
+                    let mut framing = Framing::of(dialect).unwrap();
+                    for piece in stream(size).chunks(piece) {
+                        framing.push(piece, &mut |_| {}).unwrap();
+                    }
+                    framing.finish(&mut |_| {});
+                });
+            }
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod codes;
 mod files;
 mod layers;
 mod licences;
+mod linear_time;
 mod links;
 mod messages;
 mod snapshots;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Refusal;
 use super::graph::{SchemaGraph, SchemaNode};
 use crate::limits;
+use crate::steps::count_steps;
 
 /// The cost of applying an admitted schema.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +46,7 @@ impl Cost {
             let names = visits.len() == 1;
             for &id in &order {
                 let node = &graph.nodes[id];
+                count_steps(node.edges());
                 let below = cost_below(&node.members, &node.every_member, &now);
                 let names = if names {
                     node.names.iter().map(|it| now[*it]).sum()
@@ -113,6 +115,7 @@ impl Cost {
                 Value::String(text) => 1 + text.len() as u64 / 64,
                 _ => 1,
             };
+            count_steps(1);
             size += weight;
             let Some(visits) = visits.get(depth) else { continue };
             let factor = self.depth_factor(depth as u64);
@@ -133,6 +136,18 @@ impl Cost {
 }
 
 impl SchemaNode {
+    fn edges(&self) -> usize {
+        let lists = [
+            &self.same,
+            &self.members,
+            &self.every_member,
+            &self.names,
+            &self.items,
+            &self.every_item,
+        ];
+        lists.iter().map(|list| list.len()).sum()
+    }
+
     fn sum_same(&self, costs: &[u64]) -> u64 {
         let sum = sum(&self.same, costs);
         if self.repeats { sum.saturating_mul(3) } else { sum }

@@ -10,6 +10,7 @@ use super::Refusal;
 use super::pattern::{backtracks, written_out};
 use crate::limits;
 use crate::schema::reference::local_pointer;
+use crate::steps::count_steps;
 
 #[derive(Debug, Default)]
 pub(super) struct SchemaNode {
@@ -130,6 +131,7 @@ impl<'a> SchemaGraph<'a> {
         let mut node = std::mem::take(&mut self.nodes[id]);
         let embedded = node.embedded;
         for (key, value) in schema {
+            count_steps(1 + children(value).count());
             match key.as_str() {
                 "patternProperties" => {
                     for (pattern, value) in value.as_object().into_iter().flatten() {
@@ -246,6 +248,7 @@ impl<'a> SchemaGraph<'a> {
         };
         let mut target = document;
         for token in crate::document::tokens(&pointer) {
+            count_steps(token.len());
             if let (Value::Object(map), false) = (target, std::ptr::eq(target, document))
                 && self.is_embedded(map)
             {
@@ -300,6 +303,7 @@ pub(super) fn check_size(document: &Value) -> Result<(), Refusal> {
     let mut open = vec![(document, 0)];
     let (mut nodes, mut bytes) = (0, 0);
     while let Some((value, pointer)) = open.pop() {
+        count_steps(1);
         nodes += 1;
         bytes += pointer;
         match value {

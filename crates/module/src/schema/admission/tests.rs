@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Refusal, admit};
 use crate::limits;
 use crate::schema::CompiledSchema;
+use crate::steps::assert_linear;
 
 fn refusal(schema: &Value) -> Option<Refusal> {
     admit(schema).err()
@@ -232,4 +233,69 @@ fn metaschema_of_the_draft_is_a_target() {
     // That of another draft is another document.
     let other = json!({"$ref": "http://json-schema.org/draft-07/schema#"});
     assert!(CompiledSchema::of_request(other).is_err());
+}
+
+/// Hostile schemas of half and of all that is allowed: many values, references, anchors, parts with a URI, and
+/// members of a shared definition.
+#[test]
+fn schemas_are_admitted_in_linear_time() {
+    let many = |count: usize, make: fn(usize) -> Value| -> Map<String, Value> {
+        (0..count)
+            .map(|index| (format!("p{index}"), make(index)))
+            .collect()
+    };
+    let families: [(usize, &dyn Fn(usize) -> Value); 5] = [
+        (
+            2_000,
+            &|count| json!({"properties": many(count, |_| json!({"type": "string"}))}),
+        ),
+        (400, &|count| {
+            json!({"properties": many(count, |_| json!({"$ref": "#/$defs/a/$defs/b"})),
+            "$defs": {"a": {"$defs": {"b": true}}}})
+        }),
+        (200, &|count| {
+            json!({"properties": many(count, |index| json!({"$ref": format!("#a{index}")})),
+            "$defs": many(count, |index| json!({"$anchor": format!("a{index}")}))})
+        }),
+        (100, &|count| {
+            json!({"properties": many(count, |index| json!({"$ref": format!("urn:a:{index}#/$defs/b")})),
+            "$defs": many(count, |index| json!({"$id": format!("urn:a:{index}"), "$defs": {"b": true}}))})
+        }),
+        (100, &|count| {
+            json!({"$ref": "#/$defs/p0", "$defs": many(count, |_| json!({"anyOf": [
+            {"items": {"$ref": "#/$defs/p0"}}, {"additionalProperties": {"$ref": "#/$defs/p1"}}]}))})
+        }),
+    ];
+    for (size, family) in families {
+        assert_eq!(refusal(&family(2 * size)), None, "{size}");
+        assert_linear(size, |count| drop(admit(&family(count))));
+    }
+}
+
+#[test]
+fn cost_of_an_input_is_computed_in_linear_time() {
+    let schema = json!({"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}], "$defs": {
+        "a": {"items": {"$ref": "#"}}, "b": {"additionalProperties": {"$ref": "#"}}, "c": {"pattern": "(?=a)"},
+    }});
+    let compiled = CompiledSchema::of_request(schema).unwrap();
+    assert_linear(10_000, |size| {
+        let value = Value::Array(vec![json!({"a": [1]}); size]);
+        compiled.is_valid(&value);
+        compiled.errors(&value).next();
+    });
+}
+
+/// As `docs/guide/vendor-clients.md` says.
+#[test]
+fn format_is_asserted_by_draft() {
+    for (uri, asserts) in [
+        ("http://json-schema.org/draft-07/schema#", true),
+        ("https://json-schema.org/draft/2020-12/schema", false),
+    ] {
+        let schema = json!({"$schema": uri, "format": "ipv4"});
+        let compiled = CompiledSchema::of_request(schema.clone()).unwrap();
+        assert_eq!(compiled.is_valid(&json!("no address")), !asserts, "{uri}");
+        let of_module = CompiledSchema::new(schema, jsonschema::Draft::Draft202012).unwrap();
+        assert!(!of_module.is_valid(&json!("no address")), "{uri}");
+    }
 }

@@ -10,6 +10,7 @@ use crate::document::{join, tokens};
 use crate::limits;
 use crate::schema::admission::Refusal;
 use crate::schema::walk::{MANY, NAMED, ONE};
+use crate::steps::count_steps;
 
 /// How often references are resolved: a target can name the target of another reference.
 const ROUNDS_MAX: usize = 3;
@@ -46,11 +47,11 @@ pub(super) struct Reference {
     /// Absolute, without fragment.
     uri: String,
     fragment: String,
-    pub(super) target: Option<Target>,
+    pub(super) target: Option<ReferenceTarget>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Target {
+pub(super) enum ReferenceTarget {
     Pointer(String),
     /// The target is one of several anchors with this name, by the schemas that were entered before.
     Choice {
@@ -103,7 +104,7 @@ impl Index {
         let several = |name: &String| self.dynamic.get(name).is_some_and(|count| *count > 1);
         self.references
             .iter()
-            .any(|reference| matches!(&reference.target, Some(Target::Choice { name, .. }) if several(name)))
+            .any(|reference| matches!(&reference.target, Some(ReferenceTarget::Choice { name, .. }) if several(name)))
     }
 
     /// Finds the targets.
@@ -111,12 +112,13 @@ impl Index {
         for _ in 0..ROUNDS_MAX {
             let (found, mut next) = (self.places.len(), 0);
             while next < self.references.len() {
+                count_steps(1);
                 if self.references_seen > limits::SCHEMA_REFERENCES_MAX {
                     return Err(Refusal::References);
                 }
                 if self.references[next].target.is_none() {
                     let target = self.target(document, &self.references[next]);
-                    if let Some((Target::Pointer(pointer), base)) = &target
+                    if let Some((ReferenceTarget::Pointer(pointer), base)) = &target
                         && let Some(value) = document.pointer(pointer)
                     {
                         self.add(value, pointer, *base);
@@ -137,6 +139,7 @@ impl Index {
         let mut open = vec![(value, String::from(pointer), base)];
         while let Some((value, pointer, base)) = open.pop() {
             let Value::Object(map) = value else { continue };
+            count_steps(1 + map.len());
             if !self.known.insert(pointer.clone()) {
                 continue;
             }
@@ -224,7 +227,7 @@ impl Index {
     }
 
     /// The target of a reference, and the base URI of a schema there.
-    fn target(&self, document: &Value, reference: &Reference) -> Option<(Target, usize)> {
+    fn target(&self, document: &Value, reference: &Reference) -> Option<(ReferenceTarget, usize)> {
         let Reference {
             keyword,
             uri,
@@ -237,12 +240,12 @@ impl Index {
             let anchor = self.anchors.get(&(resource, fragment.clone()))?;
             let pointer = anchor.pointer.clone();
             let target = match anchor.is_dynamic && *keyword == "$dynamicRef" {
-                true => Target::Choice {
+                true => ReferenceTarget::Choice {
                     uri: uri.clone(),
                     name: fragment.clone(),
                     pointer,
                 },
-                false => Target::Pointer(pointer),
+                false => ReferenceTarget::Pointer(pointer),
             };
             return Some((target, resource));
         }
@@ -251,12 +254,13 @@ impl Index {
         // A part with its own `$id` on the way changes the base URI.
         let (mut base, mut above) = (resource, root.clone());
         for token in tokens(fragment) {
+            count_steps(token.len() + above.len());
             above = join(&above, &token);
             if let Some(inner) = self.named.get(&above) {
                 base = *inner;
             }
         }
-        Some((Target::Pointer(pointer), base))
+        Some((ReferenceTarget::Pointer(pointer), base))
     }
 }
 

@@ -6,6 +6,8 @@ mod error;
 mod number;
 mod parser;
 mod reply;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use error::{JsonError, JsonErrorKind};

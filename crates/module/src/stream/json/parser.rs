@@ -7,6 +7,7 @@ use super::error::{JsonError, JsonErrorKind, PieceError};
 use super::number;
 use super::text::{Escape, PartialUtf8, cut_bytes, plain_run, simple_escape};
 use crate::limits;
+use crate::steps::count_steps;
 
 #[derive(Debug)]
 pub struct JsonParser {
@@ -112,6 +113,7 @@ impl JsonParser {
 
     #[inline]
     fn plain_text(&mut self, text: &str, sink: &mut impl FnMut(JsonEvent<'_>)) {
+        count_steps(text.len());
         self.offset += text.len() as u64;
         if !text.is_empty() {
             sink(JsonEvent::TextDelta(text));
@@ -147,6 +149,7 @@ impl JsonParser {
         if bytes.is_empty() {
             return Ok(());
         }
+        count_steps(bytes.len());
         let (whole, cut) = bytes.split_at(bytes.len() - cut_bytes(bytes));
         self.cut = PartialUtf8::of(cut);
         match std::str::from_utf8(whole) {
@@ -166,7 +169,10 @@ impl JsonParser {
         let mut at = 0;
         while at < text.len() {
             match self.advance(text, at, sink) {
-                Ok(next) => at = next,
+                Ok(next) => {
+                    count_steps(next - at);
+                    at = next;
+                }
                 Err((at, kind)) => return Err(self.fail(at, kind)),
             }
         }
