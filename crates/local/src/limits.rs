@@ -8,7 +8,7 @@ pub const CONTEXT_TOKENS: u32 = 8192;
 pub const CONTEXT_TOKENS_MAX: u32 = 131_072;
 /// Tokens of a prompt per batch. Cancellation is checked between batches, and evaluated prompts are reused in whole
 /// batches.
-pub const BATCH_TOKENS: usize = 32;
+pub const BATCH_TOKENS: usize = 64;
 /// Memory for the states of evaluated prompts beside that of the latest, and for one of them.
 pub const PROMPT_STATES_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const PROMPT_STATE_BYTES_MAX: usize = 16 * 1024 * 1024;

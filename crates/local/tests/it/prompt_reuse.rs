@@ -15,7 +15,7 @@ fn model(context_tokens: u32) -> LocalUpstream {
 
 fn with_instructions(topic: &str, text: &str) -> ChatRequest {
     let mut request = chat(text);
-    let rules = (1..12).map(|rule| format!("Rule {rule} about {topic}: answer briefly and name {topic}.\n"));
+    let rules = (1..16).map(|rule| format!("Rule {rule} about {topic}: answer briefly and name {topic}.\n"));
     request.messages[0] = Message::text(Role::System, rules.collect::<String>());
     request.generation.max_tokens = Some(12);
     request
@@ -70,7 +70,7 @@ fn alternating_instructions_are_evaluated_once() {
             };
             let answer = ask(&local, with_instructions(topic, question));
             let (length, reused) = counts(&answer);
-            assert!(length - reused <= 64, "{topic}: {reused} of {length}");
+            assert!((128..length).contains(&reused), "{topic}: {reused} of {length}");
             assert_eq!(answer.text, expected.text, "{topic}");
         }
     }
