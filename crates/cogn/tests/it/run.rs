@@ -114,7 +114,7 @@ fn input_that_would_be_lost_is_refused() {
         message.contains("`txet`") && message.contains("did you mean `text`?"),
         "{message}"
     );
-    std::fs::write(
+    fs::write(
         stage.path("modules/counter/prompt.md"),
         "Count the words.$MEDIA_INPUTS ${tone}\n",
     )

@@ -341,7 +341,7 @@ Write <the reason in one sentence> there.
         crate::load(&files).module.unwrap()
     }
 
-    fn pointers(input: &str, data: Value) -> Vec<String> {
+    fn pointers(input: &str, data: &Value) -> Vec<String> {
         let module = module();
         let input = json!({"text": input});
         let request = lower(&module, input.as_object().unwrap(), &LowerOptions::default());
@@ -362,13 +362,13 @@ Write <the reason in one sentence> there.
             "sort messages by what they need",
         ] {
             assert_eq!(
-                pointers("Hello.", json!({"rationale": text})),
+                pointers("Hello.", &json!({"rationale": text})),
                 ["/data/rationale"],
                 "{text}"
             );
         }
         let nested = json!({"notes": ["ok", "What the team has to know in addition"]});
-        assert_eq!(pointers("Hello.", nested), ["/data/notes/1"]);
+        assert_eq!(pointers("Hello.", &nested), ["/data/notes/1"]);
     }
 
     #[test]
@@ -378,16 +378,16 @@ Write <the reason in one sentence> there.
             json!({"rationale": "Do not answer it."}),
             json!({"label": "money, invoices and refunds of any kind"}),
         ] {
-            assert!(pointers("Hello.", data.clone()).is_empty(), "{data}");
+            assert!(pointers("Hello.", &data).is_empty(), "{data}");
         }
     }
 
     #[test]
     fn text_of_the_input_is_not_a_copy() {
         let data = || json!({"rationale": "The message is about money."});
-        assert!(pointers("He says: The message\n is about money.", data()).is_empty());
+        assert!(pointers("He says: The message\n is about money.", &data()).is_empty());
         assert_eq!(
-            pointers("He says: the post is about money.", data()),
+            pointers("He says: the post is about money.", &data()),
             ["/data/rationale"]
         );
         // As part of JSON, with escapes.

@@ -64,11 +64,7 @@ impl Serve {
         let open_files_max = open_files::raise_limit();
         let tls = load_tls(server)?;
         let pipeline = media::for_server(&settings);
-        let fleet = Arc::new(backends::fleet(
-            &self.backend,
-            self.config.as_deref(),
-            pipeline.store(),
-        )?);
+        let fleet = backends::fleet(&self.backend, self.config.as_deref(), pipeline.store())?;
         let folders = wiring::load_all(search, output)?;
         let store = server_setup::store_settings(self.journal, &settings)?;
         wiring::server_runtime()?.block_on(async {
@@ -76,7 +72,7 @@ impl Serve {
             let _lock = server_setup::lock_stores(&stores)?;
             let clock: Arc<dyn Clock> = Arc::new(SystemClock);
             let ports = Ports {
-                fleet,
+                fleet: Arc::new(fleet),
                 journal: stores.journal.clone(),
                 clock: clock.clone(),
             };

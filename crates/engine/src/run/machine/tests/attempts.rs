@@ -132,7 +132,7 @@ fn unsupported_feature_fails_before_any_attempt() {
         HostPolicy::default(),
         Settings::default(),
     ));
-    let mut request = ir::Request::clone(&request());
+    let mut request = Request::clone(&request());
     request.requirements.required_features.insert(Feature::ImageInput);
     let sim = Sim::asking(Arc::new(request), &fleet, plan(), 0);
     assert_eq!(sim.opened, [0; 0]);
