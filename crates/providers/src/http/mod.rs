@@ -108,6 +108,7 @@ impl HttpInner {
             ErrorKind::Timeout,
             ErrorKind::Upstream,
             ErrorKind::InvalidResponse,
+            ErrorKind::AnswerTooLarge,
             ErrorKind::Auth,
         ];
         if kinds.contains(&error.kind) {
