@@ -41,11 +41,11 @@ pub(super) struct TensorEntry {
     pub(super) bytes: u64,
 }
 
-type Reason = &'static str;
+type DamageReason = &'static str;
 
 impl GgufHeader {
     /// Reads the header of a file with that many bytes.
-    pub(super) fn read(source: &mut impl Read, file_bytes: u64) -> Result<Self, Reason> {
+    pub(super) fn read(source: &mut impl Read, file_bytes: u64) -> Result<Self, DamageReason> {
         let mut reader = HeaderReader {
             source,
             bytes: Vec::new(),
@@ -97,7 +97,7 @@ impl GgufHeader {
     }
 
     /// Sets the size of each tensor.
-    fn measure(&mut self, data_bytes: u64) -> Result<(), Reason> {
+    fn measure(&mut self, data_bytes: u64) -> Result<(), DamageReason> {
         let mut offsets: Vec<u64> = self.tensors.iter().map(|tensor| tensor.offset).collect();
         offsets.sort_unstable();
         for tensor in &mut self.tensors {
@@ -148,7 +148,7 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
-const TRUNCATED: Reason = "it is truncated";
+const TRUNCATED: DamageReason = "it is truncated";
 
 /// Reads values and retains their bytes.
 struct HeaderReader<'a, R> {
@@ -158,7 +158,7 @@ struct HeaderReader<'a, R> {
 
 impl<R: Read> HeaderReader<'_, R> {
     /// The next `count` bytes.
-    fn take(&mut self, count: u64) -> Result<&[u8], Reason> {
+    fn take(&mut self, count: u64) -> Result<&[u8], DamageReason> {
         let start = self.bytes.len();
         if count > limits::HEADER_BYTES_MAX.saturating_sub(start as u64) {
             return Err("its header is too large");
@@ -171,22 +171,22 @@ impl<R: Read> HeaderReader<'_, R> {
         }
     }
 
-    fn u32(&mut self) -> Result<u32, Reason> {
+    fn u32(&mut self) -> Result<u32, DamageReason> {
         let bytes = self.take(4)?.first_chunk().copied().unwrap_or_default();
         Ok(u32::from_le_bytes(bytes))
     }
 
-    fn u64(&mut self) -> Result<u64, Reason> {
+    fn u64(&mut self) -> Result<u64, DamageReason> {
         let bytes = self.take(8)?.first_chunk().copied().unwrap_or_default();
         Ok(u64::from_le_bytes(bytes))
     }
 
-    fn string(&mut self) -> Result<Vec<u8>, Reason> {
+    fn string(&mut self) -> Result<Vec<u8>, DamageReason> {
         let length = self.u64()?;
         Ok(self.take(length)?.to_vec())
     }
 
-    fn skip_value(&mut self, kind: u32) -> Result<(), Reason> {
+    fn skip_value(&mut self, kind: u32) -> Result<(), DamageReason> {
         if kind != ARRAY {
             return self.skip_values(kind, 1);
         }
@@ -195,7 +195,7 @@ impl<R: Read> HeaderReader<'_, R> {
         self.skip_values(kind, count)
     }
 
-    fn skip_values(&mut self, kind: u32, count: u64) -> Result<(), Reason> {
+    fn skip_values(&mut self, kind: u32, count: u64) -> Result<(), DamageReason> {
         let size = match kind {
             0 | 1 | 7 => 1,
             2 | 3 => 2,
@@ -212,7 +212,7 @@ impl<R: Read> HeaderReader<'_, R> {
         self.take(count.saturating_mul(size)).map(drop)
     }
 
-    fn tensor(&mut self) -> Result<TensorEntry, Reason> {
+    fn tensor(&mut self) -> Result<TensorEntry, DamageReason> {
         self.string()?;
         let mut elements = 1_u64;
         for _ in 0..self.u32()? {
