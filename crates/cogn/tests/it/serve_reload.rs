@@ -373,10 +373,7 @@ fn log_is_structured_and_contains_no_secrets() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!log.contains(CANARY), "{log}");
-    assert!(
-        log.contains("a run failed") && log.contains("server started"),
-        "{log}"
-    );
+    assert!(log.contains("a run failed"), "{log}");
     for line in log.lines() {
         let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert!(
