@@ -22,13 +22,13 @@ pub struct SchemaThreads(Arc<Pool>);
 struct Pool {
     permits: Arc<Semaphore>,
     /// The queues of the threads without work.
-    idle: Mutex<Vec<Queue>>,
+    idle: Mutex<Vec<ThreadQueue>>,
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+type ThreadWork = Box<dyn FnOnce() + Send>;
 
 /// Holds at most one job: a thread is in `idle` only when it has none.
-type Queue = mpsc::SyncSender<Job>;
+type ThreadQueue = mpsc::SyncSender<ThreadWork>;
 
 /// What a panic of the work left, or why no thread could be started.
 type Payload = Box<dyn Any + Send>;
@@ -54,7 +54,7 @@ impl SchemaThreads {
         let queue = idle.map_or_else(start, Ok)?;
         let (sender, receiver) = oneshot::channel();
         let (pool, again) = (Arc::downgrade(&self.0), queue.clone());
-        let job: Job = Box::new(move || {
+        let job: ThreadWork = Box::new(move || {
             let result = catch_unwind(AssertUnwindSafe(work));
             // Without a pool the queue is dropped, and the thread ends.
             if let Some(pool) = pool.upgrade() {
@@ -84,14 +84,14 @@ impl SchemaThreads {
 
 impl Pool {
     /// No code panics while holding the lock.
-    fn idle(&self) -> MutexGuard<'_, Vec<Queue>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<ThreadQueue>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Starts a thread, which ends when its queue is dropped.
-fn start() -> Result<Queue, Payload> {
-    let (queue, jobs) = mpsc::sync_channel::<Job>(1);
+fn start() -> Result<ThreadQueue, Payload> {
+    let (queue, jobs) = mpsc::sync_channel::<ThreadWork>(1);
     let thread = thread::Builder::new()
         .name(String::from("schema"))
         .stack_size(limits::SCHEMA_STACK_BYTES)

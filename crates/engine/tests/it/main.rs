@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod composed;
 #[cfg(test)]
-mod deep_schemas;
-#[cfg(test)]
 mod fault_injection;
 #[cfg(test)]
 mod faulty_journal;

@@ -46,11 +46,11 @@ pub(super) struct Reference {
     /// Absolute, without fragment.
     uri: String,
     fragment: String,
-    pub(super) target: Option<Target>,
+    pub(super) target: Option<ReferenceTarget>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Target {
+pub(super) enum ReferenceTarget {
     Pointer(String),
     /// The target is one of several anchors with this name, by the schemas that were entered before.
     Choice {
@@ -103,7 +103,7 @@ impl Index {
         let several = |name: &String| self.dynamic.get(name).is_some_and(|count| *count > 1);
         self.references
             .iter()
-            .any(|reference| matches!(&reference.target, Some(Target::Choice { name, .. }) if several(name)))
+            .any(|reference| matches!(&reference.target, Some(ReferenceTarget::Choice { name, .. }) if several(name)))
     }
 
     /// Finds the targets.
@@ -116,7 +116,7 @@ impl Index {
                 }
                 if self.references[next].target.is_none() {
                     let target = self.target(document, &self.references[next]);
-                    if let Some((Target::Pointer(pointer), base)) = &target
+                    if let Some((ReferenceTarget::Pointer(pointer), base)) = &target
                         && let Some(value) = document.pointer(pointer)
                     {
                         self.add(value, pointer, *base);
@@ -224,7 +224,7 @@ impl Index {
     }
 
     /// The target of a reference, and the base URI of a schema there.
-    fn target(&self, document: &Value, reference: &Reference) -> Option<(Target, usize)> {
+    fn target(&self, document: &Value, reference: &Reference) -> Option<(ReferenceTarget, usize)> {
         let Reference {
             keyword,
             uri,
@@ -237,12 +237,12 @@ impl Index {
             let anchor = self.anchors.get(&(resource, fragment.clone()))?;
             let pointer = anchor.pointer.clone();
             let target = match anchor.is_dynamic && *keyword == "$dynamicRef" {
-                true => Target::Choice {
+                true => ReferenceTarget::Choice {
                     uri: uri.clone(),
                     name: fragment.clone(),
                     pointer,
                 },
-                false => Target::Pointer(pointer),
+                false => ReferenceTarget::Pointer(pointer),
             };
             return Some((target, resource));
         }
@@ -256,7 +256,7 @@ impl Index {
                 base = *inner;
             }
         }
-        Some((Target::Pointer(pointer), base))
+        Some((ReferenceTarget::Pointer(pointer), base))
     }
 }
 

@@ -16,7 +16,7 @@ use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 use super::admission::Refusal;
-use index::{Index, Target};
+use index::{Index, ReferenceTarget};
 
 /// Keywords that name a schema, or refer to one by its name.
 const NAMES: &[&str] = &["$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "id"];
@@ -126,13 +126,13 @@ fn remove_names(map: &mut Map<String, Value>, draft: Draft, is_root: bool) {
     map.shift_remove("$dynamicAnchor");
 }
 
-fn rewrite(map: &mut Map<String, Value>, keyword: &str, target: &Target, prefix: &str, keeps: bool) {
+fn rewrite(map: &mut Map<String, Value>, keyword: &str, target: &ReferenceTarget, prefix: &str, keeps: bool) {
     let reference = match target {
-        Target::Choice { uri, name, .. } if keeps => {
+        ReferenceTarget::Choice { uri, name, .. } if keeps => {
             map.insert(String::from(keyword), Value::from(format!("{uri}#{name}")));
             return;
         }
-        Target::Choice { pointer, .. } | Target::Pointer(pointer) => {
+        ReferenceTarget::Choice { pointer, .. } | ReferenceTarget::Pointer(pointer) => {
             Value::from(format!("{prefix}#{}", fragment(pointer)))
         }
     };
