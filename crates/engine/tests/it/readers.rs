@@ -21,9 +21,20 @@ async fn disconnect_during_the_start_cancels_a_run_without_stream_and_continues_
         let journal = Arc::new(MemoryJournal::default());
         let engine = engine(journal.clone(), puppet.clone(), Settings::default());
         let tenant = Tenant::local();
-        // Polled once, then dropped.
-        let started = engine.start(&tenant, execute(mode)).now_or_never();
-        assert!(started.is_none());
+        // Polled until the run is registered, then dropped.
+        {
+            let mut starting = Box::pin(engine.start(&tenant, execute(mode)));
+            let registered = async {
+                while engine.running() == 0 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = &mut starting => panic!("started before its caller left"),
+                () = registered => {}
+            }
+        }
         if mode == RunMode::Stream {
             let strings = puppet.attempt().await;
             strings.text(&format!("{OPENING}r\"}}}}")).await;
