@@ -8,7 +8,7 @@ use crate::harness::{REPLY, Server, Stage, input};
 use crate::openai_unary::{back_end, json_of};
 
 /// A server with several models, of which some answer only with errors that their request caused.
-fn several_models() -> MockServer {
+pub(crate) fn several_models() -> MockServer {
     MockServer::with_responder(|_, asked| {
         if asked.path() == "/v1/models" {
             let models: Vec<Value> = ["a", "b"].iter().map(|id| json!({"id": id})).collect();

@@ -89,6 +89,8 @@ mod module_schema_limits;
 #[cfg(test)]
 mod new;
 #[cfg(test)]
+mod noisy_neighbour;
+#[cfg(test)]
 mod openai_large_media;
 #[cfg(test)]
 mod openai_unary;

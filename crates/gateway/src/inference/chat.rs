@@ -18,7 +18,7 @@ use super::resumable::Place;
 use super::target::{Target, resolve};
 use super::vendor_request::VendorRequest;
 use crate::idempotency::IdempotencyHeaders;
-use crate::request::read_call;
+use crate::request::{read_call, with_large_body};
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
 use crate::trace;
@@ -36,7 +36,9 @@ pub(super) async fn chat(
         return place.resume(dialect, gateway, &client).await;
     }
     let bytes = read_call(gateway, &client, headers, body).await?;
-    let mut vendor_request = VendorRequest::parse(dialect, bytes, headers)?;
+    let body_bytes = bytes.len();
+    let parse = || VendorRequest::parse(dialect, bytes, headers);
+    let mut vendor_request = with_large_body(body_bytes, parse)?;
     let Some(model) = vendor_request.model().map(String::from) else {
         return Err(model_missing(gateway, &client.caller));
     };
@@ -65,7 +67,7 @@ pub(super) async fn chat(
     };
     match target {
         Target::Module(module) => {
-            let (_, chat) = vendor_request.into_parts()?;
+            let (_, chat) = with_large_body(body_bytes, || vendor_request.into_parts())?;
             let call = ModuleChat {
                 client,
                 module,
@@ -76,12 +78,13 @@ pub(super) async fn chat(
         }
         Target::Model { name, backend } => {
             vendor_request.rename(&name);
-            let (bytes, chat) = vendor_request.into_parts()?;
+            let (bytes, chat) = with_large_body(body_bytes, || vendor_request.into_parts())?;
+            let forwarded = || RawRequest::new(dialect, bytes, headers_of(dialect, headers));
             let question = ChatCall {
                 client,
                 dialect,
                 chat,
-                verbatim: RawRequest::new(dialect, bytes, headers_of(dialect, headers)),
+                verbatim: with_large_body(body_bytes, forwarded),
                 backend,
                 extensions,
                 streams,
