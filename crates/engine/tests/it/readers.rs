@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use engine::port::{Archive, EncodedEvent, EventKind, Journal, NewRun, RunEnd, RunFilter, RunKind};
 use engine::{ReadFrom, RunMode, Settings, Tenant};
-use futures::FutureExt;
 use ir::RunId;
 use store::memory::MemoryJournal;
 use testkit::manual_upstream::ManualUpstream;
