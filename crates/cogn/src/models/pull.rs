@@ -93,11 +93,8 @@ pub(crate) fn pull(
         (None, Some(_)) => ModelKind::Encoder,
         (None, None) => ModelKind::Generator,
     };
+    let digest = required_digest(options.digest, entry)?;
     let pulling = store.begin(&name, form)?;
-    let digest = options
-        .digest
-        .map(str::to_ascii_lowercase)
-        .or_else(|| entry.map(|entry| String::from(entry.sha256)));
     if let Some(installed) = store.find(&name)
         && let Some(note) = &installed.note
         && digest.as_ref().is_none_or(|digest| *digest == note.sha256)
@@ -137,6 +134,17 @@ pub(crate) fn pull(
         .context("the installed weights were not found")?;
     let already = false;
     Ok(Pulled { installed, already })
+}
+
+/// The digest that was asked for, else that of the catalogue. Of a known model only the latter is possible.
+fn required_digest(asked: Option<&str>, entry: Option<&CatalogueModel>) -> Result<Option<String>> {
+    let asked = asked.map(str::to_ascii_lowercase);
+    match (asked, entry) {
+        (Some(asked), Some(entry)) if asked != entry.sha256 => {
+            bail!("--sha256: the digest of {} is {}", entry.name, entry.sha256)
+        }
+        (asked, entry) => Ok(asked.or_else(|| entry.map(|entry| String::from(entry.sha256)))),
+    }
 }
 
 /// Requantises weights for which the runtime has no fast kernel, and verifies the result if its digest is known.

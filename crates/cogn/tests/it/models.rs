@@ -220,6 +220,22 @@ fn download_without_ranges_restarts() {
 }
 
 #[test]
+fn digest_of_a_known_model_cannot_be_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = cogn(
+        folder.path(),
+        &["models", "pull", "smollm2-135m-instruct", "--sha256", "00"],
+    );
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("the digest of smollm2-135m-instruct is b179c952"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(left(folder.path()).is_empty());
+}
+
+#[test]
 fn wrong_digest_leaves_no_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = serve(weights(), None, true);
