@@ -26,26 +26,26 @@ impl<'a> SchemaView<'a> {
 
     /// The schema itself and every alternative for the same value.
     fn alternatives(self) -> Vec<&'a Map<String, Value>> {
-        let mut alternatives = Vec::new();
-        self.collect(&mut alternatives, 0);
-        alternatives
+        self.in_place(IN_PLACE)
     }
 
-    fn collect(self, alternatives: &mut Vec<&'a Map<String, Value>>, depth: usize) {
-        let Value::Object(map) = resolve(self.document, self.schema) else {
-            return;
-        };
-        if depth > limits::NESTING_MAX || alternatives.len() > limits::NESTING_MAX {
-            return;
+    /// The schema itself and the schemas below these keywords, in the author's order. Each is visited once, however
+    /// often it is referenced.
+    fn in_place(self, keywords: &[&str]) -> Vec<&'a Map<String, Value>> {
+        let mut found: Vec<&Map<String, Value>> = Vec::new();
+        let mut waiting = vec![self.schema];
+        while let Some(schema) = waiting.pop() {
+            let Value::Object(map) = resolve(self.document, schema) else {
+                continue;
+            };
+            if found.len() > limits::NESTING_MAX || found.iter().any(|known| std::ptr::eq(*known, map)) {
+                continue;
+            }
+            found.push(map);
+            let lists = keywords.iter().rev().filter_map(|key| map.get(*key)?.as_array());
+            waiting.extend(lists.flat_map(|list| list.iter().rev()));
         }
-        alternatives.push(map);
-        for inner in IN_PLACE
-            .iter()
-            .filter_map(|key| map.get(*key)?.as_array())
-            .flatten()
-        {
-            self.with(inner).collect(alternatives, depth + 1);
-        }
+        found
     }
 
     /// The schema of the property with this name.
@@ -68,27 +68,15 @@ impl<'a> SchemaView<'a> {
     /// The names of required properties. Those of alternatives are not required in every case.
     pub(crate) fn required(self) -> Vec<&'a str> {
         let mut names = Vec::new();
-        self.collect_required(&mut names, 0);
-        names
-    }
-
-    fn collect_required(self, names: &mut Vec<&'a str>, depth: usize) {
-        let Value::Object(map) = resolve(self.document, self.schema) else {
-            return;
-        };
-        if depth > limits::NESTING_MAX {
-            return;
-        }
-        let own = map.get("required").and_then(Value::as_array);
-        for name in own.into_iter().flatten().filter_map(Value::as_str) {
-            if !names.contains(&name) {
-                names.push(name);
+        for map in self.in_place(&["allOf"]) {
+            let own = map.get("required").and_then(Value::as_array);
+            for name in own.into_iter().flatten().filter_map(Value::as_str) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
             }
         }
-        let all = map.get("allOf").and_then(Value::as_array);
-        for inner in all.into_iter().flatten() {
-            self.with(inner).collect_required(names, depth + 1);
-        }
+        names
     }
 
     /// Whether a property with this name is declared.
