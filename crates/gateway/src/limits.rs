@@ -8,7 +8,7 @@ pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const BODY_MEMORY_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// Memory of one JSON value beyond its text, as an estimate for that budget.
 pub const JSON_VALUE_BYTES: usize = 256;
-/// Bodies up to this size are parsed and decoded between other tasks of a worker.
+/// Requests with a body up to this size are handled between other tasks of a worker.
 pub const BODY_INLINE_BYTES: usize = 128 * 1024;
 /// Bodies of this size, and trees with so many values, are not counted.
 pub const BODY_FREE_BYTES: usize = 16 * 1024;

@@ -6,9 +6,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
-use crate::harness::{Server, Stage, input};
+use crate::harness::{Server, Stage, input, raise_open_files_limit};
 use crate::keys::key;
 use crate::serve_reload::until;
 
@@ -34,13 +32,7 @@ fn serve(stage: &Stage, ulimit: &str) -> Server {
 
 /// Connections that have sent a part of a request.
 fn half_open(server: &Server) -> Vec<TcpStream> {
-    // This process needs as many.
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    setrlimit(Resource::Nofile, raised).unwrap();
+    raise_open_files_limit();
     let open = || {
         let mut stream = TcpStream::connect(server.address()).unwrap();
         // The server may close it already.

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Server, Stage, input};
+use crate::harness::{Server, Stage, input, raise_open_files_limit};
+
+const IDLE: usize = 2_000;
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(server.address()).unwrap();
@@ -28,6 +30,11 @@ fn memory(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn open_files(server: &Server) -> usize {
+    let files = fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
+    files.count()
 }
 
 async fn answers(server: &Server) -> bool {
@@ -184,17 +191,25 @@ async fn json_beyond_depth_limit_is_refused() {
 #[tokio::test]
 async fn idle_connections_do_not_block_other_clients() {
     let stage = Stage::new();
-    stage.configure("[server]\nheader_read_ms = 1000\n");
+    stage.configure("[server]\nconnections_per_address_max = 2500\nheader_read_ms = 10000\n");
     let server = stage.serve(&[&stage.talker(0)]);
     assert!(answers(&server).await);
-    let before = memory(&server);
-    let mut idle_connections: Vec<TcpStream> = (0..700).map(|_| connect(&server)).collect();
+    let (before, files_before) = (memory(&server), open_files(&server));
+    raise_open_files_limit();
+    let mut idle_connections: Vec<TcpStream> = Vec::new();
+    while idle_connections.len() < IDLE {
+        idle_connections.extend((0..200).map(|_| connect(&server)));
+        // Served when all connections before are accepted, so that the backlog never overflows.
+        assert!(answers(&server).await);
+    }
     // Some send just enough to leave the protocol version undecided.
     for stream in idle_connections.iter_mut().step_by(3) {
         stream.write_all(b"P").unwrap();
     }
     assert!(answers(&server).await);
-    let each = memory(&server).saturating_sub(before) / 700;
+    let held = open_files(&server) - files_before;
+    assert!(held >= IDLE, "only {held} connections are open");
+    let each = memory(&server).saturating_sub(before) / 2_000;
     assert!(each < 64, "{each} KiB for each idle connection");
     // All of them are closed, not only those that are polled first.
     for mut stream in idle_connections {

@@ -18,7 +18,7 @@ use super::resumable::Place;
 use super::target::{Target, resolve};
 use super::vendor_request::VendorRequest;
 use crate::idempotency::IdempotencyHeaders;
-use crate::request::{read_call, with_large_body};
+use crate::request::read_call;
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
 use crate::trace;
@@ -36,9 +36,7 @@ pub(super) async fn chat(
         return place.resume(dialect, gateway, &client).await;
     }
     let bytes = read_call(gateway, &client, headers, body).await?;
-    let body_bytes = bytes.len();
-    let parse = || VendorRequest::parse(dialect, bytes, headers);
-    let mut vendor_request = with_large_body(body_bytes, parse)?;
+    let mut vendor_request = VendorRequest::parse(dialect, bytes, headers)?;
     let Some(model) = vendor_request.model().map(String::from) else {
         return Err(model_missing(gateway, &client.caller));
     };
@@ -67,7 +65,7 @@ pub(super) async fn chat(
     };
     match target {
         Target::Module(module) => {
-            let (_, chat) = with_large_body(body_bytes, || vendor_request.into_parts())?;
+            let (_, chat) = vendor_request.into_parts()?;
             let call = ModuleChat {
                 client,
                 module,
@@ -78,13 +76,12 @@ pub(super) async fn chat(
         }
         Target::Model { name, backend } => {
             vendor_request.rename(&name);
-            let (bytes, chat) = with_large_body(body_bytes, || vendor_request.into_parts())?;
-            let forwarded = || RawRequest::new(dialect, bytes, headers_of(dialect, headers));
+            let (bytes, chat) = vendor_request.into_parts()?;
             let question = ChatCall {
                 client,
                 dialect,
                 chat,
-                verbatim: with_large_body(body_bytes, forwarded),
+                verbatim: RawRequest::new(dialect, bytes, headers_of(dialect, headers)),
                 backend,
                 extensions,
                 streams,

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub(crate) use json_values::check_json_values;
-pub(crate) use large_body::with_large_body;
+pub(crate) use large_body::handle;
 pub(crate) use reservation::{Reservation, read_call, reserve_turn};
 
 use crate::limit::BodyPermit;
@@ -214,8 +214,7 @@ pub(crate) fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Value::Object(serde_json::Map::new()));
     }
-    let parsed = with_large_body(bytes.len(), || serde_json::from_slice(bytes));
-    parsed.map_err(|error| {
+    serde_json::from_slice(bytes).map_err(|error| {
         let body = ErrorBody::new(Code::E1000, format!("the body is not JSON: {error}"));
         ApiError::new(
             body.suggest("send the input as one JSON object")

@@ -33,6 +33,7 @@ use self::log_limit::LogLimit;
 use self::protocol::{Protocol, Protocols};
 use self::stall_timeout::StallTimeoutIo;
 use crate::limits;
+use crate::request;
 use crate::route::router;
 use crate::settings::Settings;
 use crate::state::Gateway;
@@ -213,7 +214,8 @@ async fn serve_connection<S>(
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
         // Boxed: otherwise the connection keeps the memory of the future after the response.
-        router.clone().call(request).boxed()
+        let mut router = router.clone();
+        request::handle(request, move |request| router.call(request)).boxed()
     });
     let (stream, service) = (TokioIo::new(stream), TowerToHyperService::new(service));
     match protocol {

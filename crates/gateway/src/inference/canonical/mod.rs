@@ -31,7 +31,7 @@ use super::target::{Target, resolve_alias};
 use crate::endpoint::Endpoint;
 use crate::framing::Framing;
 use crate::negotiate::Accept;
-use crate::request::{parse_json, read_call, with_large_body};
+use crate::request::{parse_json, read_call};
 use crate::response::ApiError;
 use crate::state::Gateway;
 use crate::stream_limit::ClientStreams;
@@ -73,7 +73,7 @@ async fn answer(
     may_ask.map_err(|denial| unread(ApiError::from(denial)))?;
     let bytes = read_call(gateway, &client, headers, body).await.map_err(unread)?;
     let body = parse_json(&bytes).map_err(unread)?;
-    let mut request = with_large_body(bytes.len(), || read(body))?;
+    let mut request = read(body)?;
     drop(bytes);
     let named = ResponseContext::of(&request);
     // A chat may stream.
