@@ -25,6 +25,10 @@ pub const REFUSED_BODY_BYTES_MAX: usize = 64 * 1024;
 pub const BODY_CALLERS_MAX: usize = 1_024;
 /// Largest form with files that is read.
 pub const FORM_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Most bytes that are read of a refused body, so that its client receives the response.
+pub const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How long they are read.
+pub const DISCARD_TIME: Duration = Duration::from_secs(5);
 /// Most multipart forms in memory at a time, and twice as many as of one caller; further ones wait to be read.
 pub const FORMS_MAX: usize = 128;
 /// Most fields of a form.

@@ -216,7 +216,7 @@ fn encoder_is_pulled_listed_used_only_for_embeddings_and_removed() {
         .expect("a folder")
         .map(|entry| entry.expect("one").file_name())
         .collect();
-    assert_eq!(left, ["all-minilm-l6-v2.lock"]);
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// The configurations of the guide are valid as written, except for the paths of programs.

@@ -99,7 +99,8 @@ async fn stalled_readers_hold_one_event_and_lose_none() {
     const READERS: usize = 5;
     let stage = Stage::new();
     // Longer than the socket buffers of a connection.
-    let long = "A sentence of many words that goes on. ".repeat(130_000);
+    let sentences = (0..130_000).map(|number| format!("Sentence {number} of many words goes on. "));
+    let long: String = sentences.collect();
     let reply = json!({
         "ok": true,
         "meta": {"confidence": 0.9, "risk": "low", "explain": "long"},

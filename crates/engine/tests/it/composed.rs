@@ -174,7 +174,12 @@ async fn step_answers_of_any_length_are_accepted() {
     - {from: a, to: output}
 ";
         let modules = vec![module("a", "", "I am A"), module("pipe", flow, "Unused.")];
-        let long = "x".repeat(bytes);
+        let words = (0..).map(|number: usize| format!("word {number} "));
+        let long: String = words
+            .flat_map(String::into_bytes)
+            .take(bytes)
+            .map(char::from)
+            .collect();
         let data = format!(r#""long":"{long}","rationale":"by a""#);
         let engine = engine(
             modules,

@@ -17,6 +17,7 @@ use spill::{ChunkedWriter, RunSpill, SpillWriter};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::limits;
+use crate::request::discard;
 use crate::response::ApiError;
 use crate::state::Gateway;
 
@@ -44,6 +45,7 @@ impl MultipartForm {
             ApiError::with_status(body, StatusCode::UNSUPPORTED_MEDIA_TYPE)
         })?;
         if body.size_hint().lower() > limits::FORM_BYTES_MAX {
+            discard(gateway, body.into_data_stream());
             return Err(form_too_large(limits::FORM_BYTES_MAX));
         }
         let limit = SizeLimit::new().whole_stream(limits::FORM_BYTES_MAX);

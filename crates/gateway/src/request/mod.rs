@@ -1,6 +1,7 @@
 //! The body of an execute request. It is a wrapper if and only if it has `input` and all other keys start
 //! with an underscore; otherwise it is the input itself.
 
+mod discard;
 mod json_values;
 mod large_body;
 mod reservation;
@@ -18,6 +19,7 @@ use module::stream::Checkpoint;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub(crate) use discard::discard;
 pub(crate) use json_values::check_json_values;
 pub(crate) use large_body::handle;
 pub(crate) use reservation::{Reservation, read_call, reserve_turn};
@@ -187,11 +189,12 @@ async fn read_within(
         None => bytes_max,
     };
     if expected > bytes_max {
+        discard(gateway, body.into_data_stream());
         return Err(body_too_large(bytes_max));
     }
     gateway.body_budget.reserve_bytes(permit, expected).await?;
     let timeout = gateway.settings().body_read;
-    let bytes = tokio::time::timeout(timeout, collect_body(body, bytes_max)).await;
+    let bytes = tokio::time::timeout(timeout, collect_body(gateway, body, bytes_max)).await;
     let bytes = bytes.map_err(|_| {
         let error = ErrorBody::new(Code::E1001, "the body did not arrive in time");
         let error = error.detail(
@@ -224,13 +227,14 @@ pub(crate) fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
 }
 
 /// Reads the whole body; bytes beyond the limit are not buffered.
-async fn collect_body(body: Body, bytes_max: usize) -> Result<Vec<u8>, ApiError> {
+async fn collect_body(gateway: &Gateway, body: Body, bytes_max: usize) -> Result<Vec<u8>, ApiError> {
     let mut bytes = Vec::new();
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
         let piece =
             piece.map_err(|_| ApiError::new(ErrorBody::new(Code::E1001, "the body is incomplete")))?;
         if bytes.len() + piece.len() > bytes_max {
+            discard(gateway, pieces);
             return Err(body_too_large(bytes_max));
         }
         bytes.extend_from_slice(&piece);
