@@ -21,7 +21,9 @@ pub(crate) fn show() -> Result<()> {
             &["models", "pull"],
         ),
         (
-            "A run in this process: fields are shown while the model writes, then the answer is checked against the contract.",
+            "A run in this process: fields are shown while the model writes, then the answer is checked against the contract.\n\
+             A model of this size fills in the fields, but what it says about the message is often wrong: expect a wrong\n\
+             label, a rationale that is none, or `no confidence`. `cogn doctor` names a model that suits this machine.",
             &[
                 "run",
                 "text-classifier",

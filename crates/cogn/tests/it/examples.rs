@@ -23,20 +23,20 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-struct Example {
-    name: String,
+pub(crate) struct Example {
+    pub(crate) name: String,
     path: PathBuf,
     files: FileMap,
 }
 
 impl Example {
-    fn module(&self) -> Module {
+    pub(crate) fn module(&self) -> Module {
         check(&self.files, Strict::Standard)
             .module
             .expect("an example loads")
     }
 
-    fn json(&self, path: &str) -> Value {
+    pub(crate) fn json(&self, path: &str) -> Value {
         let bytes = self
             .files
             .bytes(path)
@@ -45,7 +45,7 @@ impl Example {
     }
 
     /// Saved replies of a model: name and bytes.
-    fn replies(&self) -> Vec<(String, Vec<u8>)> {
+    pub(crate) fn replies(&self) -> Vec<(String, Vec<u8>)> {
         let folder = self.path.join("tests/replies");
         let mut replies: Vec<_> = fs::read_dir(folder)
             .expect("every example has replies")
@@ -57,7 +57,7 @@ impl Example {
     }
 }
 
-fn examples() -> Vec<Example> {
+pub(crate) fn examples() -> Vec<Example> {
     let mut examples: Vec<_> = fs::read_dir(root().join("examples/modules"))
         .expect("examples/modules is there")
         .map(|entry| entry.expect("it can be listed").path())

@@ -51,6 +51,7 @@ mod doctor;
 #[cfg(test)]
 mod embedded;
 #[cfg(test)]
+mod example_prompts;
 mod examples;
 #[cfg(test)]
 mod explain;

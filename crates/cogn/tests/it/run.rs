@@ -124,6 +124,8 @@ fn input_that_would_be_lost_is_refused() {
     assert_eq!(unused.status.code(), Some(1), "{envelope}");
     assert_eq!(envelope["error"]["code"], "E1002");
     assert_eq!(envelope["error"]["details"]["unused"], json!(["text"]));
+    let message = "the input field text of `counter` reaches no request";
+    assert_eq!(envelope["error"]["message"], message);
 }
 
 #[test]

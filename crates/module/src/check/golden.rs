@@ -185,6 +185,20 @@ impl SchemaFit<'_> {
         }
     }
 
+    /// Whether the expected values are an envelope that leaves out nothing that the schemas require. Rules
+    /// across sections apply to it; in a part of an answer they would report what the rest decides.
+    fn is_whole_answer(&self, answer: &ExpectedAnswer) -> bool {
+        let fits = |key: &str, section: Section| {
+            let validator = self.module.contract.validator(section).ok().flatten();
+            let value = answer.values.get(key);
+            value.is_none_or(|value| validator.is_none_or(|validator| validator.is_valid(value)))
+        };
+        self.completeness(answer) == Completeness::Yes
+            && fits("meta", Section::Meta)
+            && fits("data", Section::Data)
+            && fits("error", Section::Error)
+    }
+
     fn answer(&self, answer: &ExpectedAnswer, whole: Completeness, found: &mut Vec<Diagnostic>) {
         let values = Value::Object(answer.values.clone());
         if answer.describes == Described::Data {
@@ -199,7 +213,7 @@ impl SchemaFit<'_> {
                 self.against(section, value, &join(&answer.pointer, key), whole, found);
             }
         }
-        if whole == Completeness::Yes {
+        if whole == Completeness::Yes || self.is_whole_answer(answer) {
             self.against(Section::Envelope, &values, &answer.pointer, whole, found);
         }
     }

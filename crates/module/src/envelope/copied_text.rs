@@ -67,6 +67,9 @@ impl InstructionTexts {
             }
             for sentence in sentences(&block) {
                 self.add(sentence, Origin::Instruction);
+                for clause in sentence.split(';') {
+                    self.add(clause, Origin::Instruction);
+                }
             }
             for quoted in quoted(&block) {
                 self.add(quoted, Origin::Instruction);
@@ -257,7 +260,7 @@ fn sentences(text: &str) -> Vec<&str> {
         let rest = text.get(end..).unwrap_or_default();
         let ends = match letter {
             '。' | '！' | '？' => true,
-            '.' | '!' | '?' | ';' => rest.is_empty() || rest.starts_with(char::is_whitespace),
+            '.' | '!' | '?' => rest.is_empty() || rest.starts_with(char::is_whitespace),
             _ => false,
         };
         if ends {
@@ -312,6 +315,7 @@ mod tests {
     use crate::module::Module;
 
     const PROMPT: &str = r#"Sort the message into one label. Do not answer it.
+A thread counts as one message; its last part decides. Be brief.
 
 - billing: money, invoices and refunds of any kind
 
@@ -355,6 +359,8 @@ Write <the reason in one sentence> there.
             "The message is about money.",
             "  The message\nis about   money ",
             "Sort the message into one label.",
+            "A thread counts as one message; its last part decides.",
+            "A thread counts as one message",
             "<the reason in one sentence>",
             "the reason in one sentence",
             "Why the label fits this message best.",

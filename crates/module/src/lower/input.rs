@@ -58,10 +58,13 @@ fn validate(module: &Module, input: Map<String, Value>) -> Result<Map<String, Va
 
 fn unused_error(module: &Module, lost: &[&str]) -> Box<ErrorBody> {
     let (name, listed) = (module.name(), lost.join(", "));
-    let fields = if lost.len() == 1 { "field" } else { "fields" };
+    let (fields, reach) = match lost {
+        [_] => ("field", "reaches"),
+        _ => ("fields", "reach"),
+    };
     let message = match lost {
         [FREE_TEXT_KEY] => format!("the free text reaches no request of `{name}`"),
-        _ => format!("the input {fields} {listed} of `{name}` reach no request"),
+        _ => format!("the input {fields} {listed} of `{name}` {reach} no request"),
     };
     let first = lost.first().copied().unwrap_or_default();
     let placeholder = match first {

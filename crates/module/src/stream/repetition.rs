@@ -12,7 +12,7 @@ const NAME_CHARS_MAX: usize = 64;
 /// Reads JSON text as it arrives, in pieces of any size.
 #[derive(Clone, Debug)]
 pub struct RepetitionDetector {
-    place: Place,
+    place: TextPosition,
     /// The beginning of the current or last string, which may be the name of a field.
     string: String,
     /// The field that was named last.
@@ -32,7 +32,7 @@ pub struct RepetitionDetector {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum TextPosition {
     Outside,
     /// After a string: a colon makes it the name of a field.
     AfterString,
@@ -44,7 +44,7 @@ enum Place {
 impl Default for RepetitionDetector {
     fn default() -> Self {
         Self {
-            place: Place::Outside,
+            place: TextPosition::Outside,
             string: String::new(),
             field: String::new(),
             has_space: false,
@@ -76,33 +76,33 @@ impl RepetitionDetector {
 
     fn read(&mut self, letter: char) -> bool {
         match self.place {
-            Place::Outside | Place::AfterString => {
+            TextPosition::Outside | TextPosition::AfterString => {
                 match letter {
                     '"' => self.begin_string(),
-                    ':' if self.place == Place::AfterString => {
+                    ':' if self.place == TextPosition::AfterString => {
                         self.field = std::mem::take(&mut self.string);
-                        self.place = Place::Outside;
+                        self.place = TextPosition::Outside;
                     }
                     letter if letter.is_whitespace() => {}
-                    _ => self.place = Place::Outside,
+                    _ => self.place = TextPosition::Outside,
                 }
                 false
             }
-            Place::Escape => {
-                self.place = Place::Inside;
+            TextPosition::Escape => {
+                self.place = TextPosition::Inside;
                 self.add(match letter {
                     'n' | 'r' | 't' => ' ',
                     letter => letter,
                 })
             }
-            Place::Inside => match letter {
+            TextPosition::Inside => match letter {
                 '"' => {
                     let repeats = self.end_word();
-                    self.place = Place::AfterString;
+                    self.place = TextPosition::AfterString;
                     repeats
                 }
                 '\\' => {
-                    self.place = Place::Escape;
+                    self.place = TextPosition::Escape;
                     false
                 }
                 letter => self.add(letter),
@@ -111,7 +111,7 @@ impl RepetitionDetector {
     }
 
     fn begin_string(&mut self) {
-        self.place = Place::Inside;
+        self.place = TextPosition::Inside;
         self.string.clear();
         self.has_space = false;
         (self.word, self.word_chars, self.count) = (0, 0, 0);
