@@ -52,6 +52,7 @@ mod doctor;
 mod embedded;
 #[cfg(test)]
 mod example_prompts;
+#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod explain;
