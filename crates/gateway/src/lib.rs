@@ -2,6 +2,8 @@
 //! call to the engine and frames the result; it renders no chunk and does not decide anything about a run.
 //! This crate must not know back-ends or storage.
 
+#[cfg(test)]
+mod allocated_bytes;
 mod auth;
 mod call;
 mod endpoint;

@@ -31,6 +31,10 @@ pub const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const DISCARD_TIME: Duration = Duration::from_secs(5);
 /// Most multipart forms in memory at a time, and twice as many as of one caller; further ones wait to be read.
 pub const FORMS_MAX: usize = 128;
+/// Longest boundary of a form (RFC 2046, 5.1.1).
+pub const FORM_BOUNDARY_BYTES_MAX: usize = 70;
+/// Most bytes before a form's first part, and of the headers of each part.
+pub const PART_HEADER_BYTES_MAX: usize = 16 * 1024;
 /// Most fields of a form.
 pub const FORM_FIELDS_MAX: usize = 64;
 /// Most bytes of all fields of a form that are not files.

@@ -78,7 +78,7 @@ fn replies() -> String {
 async fn deep_contracts_are_applied_outside_the_workers() {
     let engine = engine(modules(), vec![script(&replies())], engine::Settings::default());
     for name in ["input", "data", "step"] {
-        let answer = answer(&engine, name, json!({"tree": deep()})).await;
+        let answer = answer(&engine, name, json!({"rationale": "r", "tree": deep()})).await;
         assert_eq!(answer["ok"], true, "{name}: {}", answer["error"]);
     }
     let edited = engine.modules().get("data").unwrap().clone();

@@ -11,6 +11,7 @@ mod chat_call;
 mod count_tokens;
 mod error;
 mod extensions;
+mod form_body;
 mod image_output;
 mod list_models;
 mod module_input;

@@ -4,10 +4,11 @@
 
 use std::io;
 
-use axum::body::{Body, HttpBody};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use engine::media::storage_full;
+use futures::Stream;
 use ir::{Map, Media, MediaKind};
 use module::Code;
 use module::envelope::ErrorBody;
@@ -16,6 +17,7 @@ use serde_json::Value;
 use spill::{ChunkedWriter, RunSpill, SpillWriter};
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::form_body::{FormBody, FormProgress, PartHeadersTooLarge};
 use crate::limits;
 use crate::request::discard;
 use crate::response::ApiError;
@@ -44,17 +46,21 @@ impl MultipartForm {
             let body = ErrorBody::new(Code::E1001, message);
             ApiError::with_status(body, StatusCode::UNSUPPORTED_MEDIA_TYPE)
         })?;
+        if boundary.len() > limits::FORM_BOUNDARY_BYTES_MAX {
+            let allowed = limits::FORM_BOUNDARY_BYTES_MAX;
+            let message = format!("the boundary of the form exceeds {allowed} bytes");
+            return Err(ApiError::new(
+                ErrorBody::new(Code::E1005, message).detail("allowed", allowed),
+            ));
+        }
         if body.size_hint().lower() > limits::FORM_BYTES_MAX {
             discard(gateway, body.into_data_stream());
             return Err(form_too_large(limits::FORM_BYTES_MAX));
         }
-        let limit = SizeLimit::new().whole_stream(limits::FORM_BYTES_MAX);
-        let constraints = Constraints::new().size_limit(limit);
-        let parts = Multipart::with_constraints(body.into_data_stream(), boundary, constraints);
         let reading = async {
             let permit = gateway.multipart_permits.clone().acquire_owned().await.ok();
             let spill = gateway.engine().media().store().run_spill();
-            let mut form = Self::parse(parts, files, &spill).await?;
+            let mut form = Self::parse(body.into_data_stream(), boundary, files, &spill).await?;
             form.permits.extend(permit);
             Ok(form)
         };
@@ -71,7 +77,24 @@ impl MultipartForm {
         self.permits.push(permit);
     }
 
-    async fn parse(mut parts: Multipart<'_>, files: &[&str], spill: &RunSpill) -> Result<Self, ApiError> {
+    async fn parse<S, E>(
+        pieces: S,
+        boundary: String,
+        files: &[&str],
+        spill: &RunSpill,
+    ) -> Result<Self, ApiError>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let limit = SizeLimit::new().whole_stream(limits::FORM_BYTES_MAX);
+        let constraints = Constraints::new().size_limit(limit);
+        let progress = FormProgress::default();
+        let body = FormBody {
+            pieces,
+            progress: progress.clone(),
+        };
+        let mut parts = Multipart::with_constraints(body, boundary, constraints);
         let mut form = Self::default();
         let (mut count, mut text_bytes) = (0, 0);
         while let Some(mut field) = parts
@@ -79,6 +102,7 @@ impl MultipartForm {
             .await
             .map_err(|error| multipart_error(&error))?
         {
+            progress.reached();
             count += 1;
             if count > limits::FORM_FIELDS_MAX {
                 let message = format!("the form has more than {} fields", limits::FORM_FIELDS_MAX);
@@ -86,10 +110,10 @@ impl MultipartForm {
             }
             let name = String::from(field.name().unwrap_or_default());
             if files.contains(&name.as_str()) {
-                let media = Self::store(&mut field, spill).await?;
+                let media = Self::store(&mut field, &progress, spill).await?;
                 form.files.push((name, media));
             } else {
-                let text = text(&mut field, limits::FORM_TEXT_BYTES_MAX - text_bytes).await?;
+                let text = text(&mut field, &progress, limits::FORM_TEXT_BYTES_MAX - text_bytes).await?;
                 text_bytes += text.len();
                 form.put(&name, text);
             }
@@ -116,10 +140,15 @@ impl MultipartForm {
     }
 
     /// The declared media type is ignored; the type is detected from the bytes.
-    async fn store(field: &mut Field<'_>, spill: &RunSpill) -> Result<Media, ApiError> {
+    async fn store(
+        field: &mut Field<'_>,
+        progress: &FormProgress,
+        spill: &RunSpill,
+    ) -> Result<Media, ApiError> {
         let filename = field.file_name().map(String::from);
         let mut writer = ChunkedWriter::new(spill.writer());
         while let Some(piece) = field.chunk().await.map_err(|error| multipart_error(&error))? {
+            progress.reached();
             writer = writer.push(&piece).await.map_err(|error| storage_error(&error))?;
         }
         let stored = writer.finish().await.and_then(SpillWriter::finish);
@@ -153,9 +182,10 @@ impl MultipartForm {
 }
 
 /// `bytes_max` is what other fields have left of the limit of all.
-async fn text(field: &mut Field<'_>, bytes_max: usize) -> Result<String, ApiError> {
+async fn text(field: &mut Field<'_>, progress: &FormProgress, bytes_max: usize) -> Result<String, ApiError> {
     let mut bytes = Vec::new();
     while let Some(piece) = field.chunk().await.map_err(|error| multipart_error(&error))? {
+        progress.reached();
         if bytes.len() + piece.len() > bytes_max {
             let allowed = limits::FORM_TEXT_BYTES_MAX;
             let message = format!("the fields of the form exceed {allowed} bytes");
@@ -174,6 +204,10 @@ fn multipart_error(error: &multer::Error) -> ApiError {
         multer::Error::StreamSizeExceeded { limit } | multer::Error::FieldSizeExceeded { limit, .. } => {
             form_too_large(*limit)
         }
+        multer::Error::StreamReadFailed(cause) if cause.is::<PartHeadersTooLarge>() => {
+            let body = ErrorBody::new(Code::E1005, PartHeadersTooLarge.to_string());
+            ApiError::new(body.detail("allowed", limits::PART_HEADER_BYTES_MAX))
+        }
         _ => ApiError::new(ErrorBody::new(Code::E1000, "the form is incomplete or malformed")),
     }
 }
@@ -190,3 +224,6 @@ fn storage_error(error: &io::Error) -> ApiError {
     tracing::error!(%error, "storing a file of a form failed");
     ApiError::new(ErrorBody::new(Code::E4000, "the file could not be stored"))
 }
+
+#[cfg(test)]
+mod tests;

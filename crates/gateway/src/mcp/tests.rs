@@ -6,8 +6,9 @@ use proptest::prop_oneof;
 use super::names::ToolNames;
 use super::sessions::Sessions;
 use super::view::page;
+use crate::allocated_bytes::assert_linear;
 use crate::limits;
-use rmcp::model::PaginatedRequestParams;
+use rmcp::model::{ClientJsonRpcMessage, PaginatedRequestParams};
 
 proptest! {
     /// For all module names, the mapping to valid tool names is one to one.
@@ -83,4 +84,43 @@ fn paginates_long_lists() {
     assert_eq!(got, all);
     let wrong = PaginatedRequestParams::default().with_cursor(Some(String::from("x")));
     assert!(page(all, Some(wrong)).is_err());
+}
+
+#[test]
+fn messages_are_parsed_in_linear_time() {
+    let parse = |text: &str| serde_json::from_str::<ClientJsonRpcMessage>(text);
+    let call = |arguments: String, meta: String| {
+        format!(
+            r#"{{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {{"name": "a", "arguments": {{"a": {arguments}}}, "_meta": {{"b": {meta}}}}}}}"#
+        )
+    };
+    let list = |size: usize| format!("[{}1]", r#"{"a": [1]},"#.repeat(size));
+    let many = |size: usize| {
+        let members: String = (0..size).map(|index| format!(r#""m{index}": null,"#)).collect();
+        format!(r#"{{{members}"z": 1}}"#)
+    };
+    let messages: [&dyn Fn(usize) -> String; 6] = [
+        &|size| call(list(size), String::from("1")),
+        &|size| call(many(size), String::from("1")),
+        &|size| call(String::from("1"), list(size)),
+        &|size| call(format!("\"{}\"", "\\u00e9".repeat(size)), String::from("1")),
+        &|size| {
+            format!(
+                r#"{{"jsonrpc": "2.0", "id": 1, "method": "unknown", "params": {}}}"#,
+                many(size)
+            )
+        },
+        &|size| {
+            format!(
+                r#"{{"jsonrpc": "2.0", "method": "notifications/unknown", "params": {}}}"#,
+                many(size)
+            )
+        },
+    ];
+    for message in messages {
+        let message = |size: usize| message(size);
+        assert!(parse(&message(1)).is_ok(), "{}", message(1));
+        assert_linear(2_000, message, |text| assert!(parse(&text).is_ok()));
+    }
 }

@@ -1,8 +1,10 @@
+use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderValue};
 use engine::RunMode;
 use module::manifest::ResponseMode;
 
-use super::{ModeSignals, RequestedMode};
+use super::{Accept, ModeSignals, RequestedMode};
+use crate::allocated_bytes::assert_linear;
 use crate::framing::Framing;
 
 fn accept(value: &'static str) -> ModeSignals {
@@ -70,5 +72,25 @@ fn accept_selects_framing() {
         ("application/json, text/event-stream", Some(RequestedMode::Sync)),
     ] {
         assert_eq!(accept(value).accept, wanted, "{value}");
+    }
+}
+
+#[test]
+fn accept_headers_are_read_in_linear_time() {
+    let values: [fn(usize) -> HeaderMap; 2] = [
+        |size| {
+            let value = "text/event-stream;q=0,".repeat(size);
+            HeaderMap::from_iter([(ACCEPT, value.parse().unwrap())])
+        },
+        |size| {
+            let mut headers = HeaderMap::new();
+            for _ in 0..size {
+                headers.append(ACCEPT, "application/x-ndjson;a=b;q=0, a/b".parse().unwrap());
+            }
+            headers
+        },
+    ];
+    for headers in values {
+        assert_linear(1_000, headers, |headers| drop(Accept::of(&headers)));
     }
 }

@@ -407,4 +407,33 @@ mod tests {
             assert_linear(256 * 1024, |size| drop(read(reply(size).as_bytes())));
         }
     }
+
+    #[test]
+    fn repeated_texts_are_read_in_linear_time() {
+        let patterns = [
+            "{",
+            "[",
+            "{\"a\":",
+            "{\"a\":[",
+            "{\"",
+            "{\"a\" ",
+            "{\"a\":\"",
+            "{}",
+            "{a:",
+            "{\"a\":1,",
+            "}{",
+            "[[1],",
+            "{ ",
+            "{\"a\":[1,x]",
+            "\"{",
+            "{'",
+            "`{\"a\":1}`x",
+        ];
+        for pattern in patterns {
+            assert_linear(200_000, |size| {
+                let text = pattern.repeat(size.div_ceil(pattern.len()));
+                read(text.as_bytes()).ok();
+            });
+        }
+    }
 }

@@ -4,9 +4,12 @@
 use serde_json::{Map, Value};
 
 use crate::limits;
+use crate::steps::count_steps;
 
 /// The complete parts of the object at the start of `text`. `None` if nothing in it was finished.
 pub(super) fn salvage(text: &[u8]) -> Option<Map<String, Value>> {
+    // Scanned, copied and parsed.
+    count_steps(3 * text.len());
     let mut open: Vec<u8> = Vec::new();
     let mut cut = None;
     let (mut in_string, mut escaped) = (false, false);

@@ -1,7 +1,5 @@
 //! Extraction of the answer from a model's reply text.
 
-use std::time::{Duration, Instant};
-
 use module::envelope::{CheckOptions, Profile, ReplyForm, check_reply, check_structure};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -153,40 +151,6 @@ fn distinguishes_failure_reasons() {
     }
     let value = check(decision(), vec![b' '; module::limits::REPLY_BYTES_MAX + 1]);
     assert_eq!(value["error"]["details"]["reason"], "too_large");
-}
-
-/// Doubling the text must not much more than double the time.
-#[test]
-fn hostile_texts_parse_in_linear_time() {
-    let patterns = [
-        "{",
-        "[",
-        "{\"a\":",
-        "{\"a\":[",
-        "{\"",
-        "{\"a\" ",
-        "{\"a\":\"",
-        "{}",
-        "{a:",
-        "{\"a\":1,",
-        "}{",
-        "[[1],",
-        "{ ",
-        "{\"a\":[1,x]",
-        "\"{",
-        "{'",
-        "`{\"a\":1}`x",
-    ];
-    for pattern in patterns {
-        let text = pattern.repeat(400_000 / pattern.len());
-        let start = Instant::now();
-        check(decision(), &text);
-        assert!(
-            start.elapsed() < Duration::from_secs(5),
-            "{pattern} took {:?}",
-            start.elapsed()
-        );
-    }
 }
 
 fn json_value() -> impl Strategy<Value = Value> {

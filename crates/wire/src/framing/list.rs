@@ -91,6 +91,7 @@ pub enum SseOrList {
 impl SseOrList {
     pub fn push(&mut self, mut bytes: &[u8], sink: &mut dyn FnMut(Frame<'_>)) -> Result<(), TooLarge> {
         if matches!(self, Self::Undecided) {
+            count_steps(bytes.len());
             bytes = bytes.trim_ascii_start();
             match bytes.first() {
                 None => return Ok(()),

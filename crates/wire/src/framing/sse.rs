@@ -26,6 +26,8 @@ impl Sse {
     }
 
     pub fn push(&mut self, mut bytes: &[u8], sink: &mut dyn FnMut(Frame<'_>)) -> Result<(), TooLarge> {
+        // Each byte is searched for once.
+        count_steps(bytes.len());
         if std::mem::take(&mut self.after_cr)
             && let Some((b'\n', rest)) = bytes.split_first()
         {
@@ -33,7 +35,6 @@ impl Sse {
         }
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
             let (head, tail) = bytes.split_at(end);
-            count_steps(end + 1);
             if self.line.is_empty() {
                 self.take_line(head, sink)?;
             } else {
@@ -55,7 +56,7 @@ impl Sse {
                 [] => &[],
             };
         }
-        count_steps(2 * bytes.len());
+        count_steps(bytes.len());
         self.room_for(self.line.len() + bytes.len())?;
         self.line.extend_from_slice(bytes);
         if self.data.is_empty() {

@@ -55,8 +55,7 @@ fn anything() -> impl Strategy<Value = Value> {
 
 /// Mutates a document at one position: adds a field, removes one, replaces a value, or adds an item.
 pub(crate) fn disturb(document: &mut Value, (at, how, value): &Disturbance) {
-    let mut pointers = Vec::new();
-    collect(document, String::new(), &mut pointers);
+    let pointers = pointers(document);
     let pointer = pointers[at % pointers.len()].clone();
     let Some(place) = document.pointer_mut(&pointer) else {
         return;
@@ -78,6 +77,13 @@ pub(crate) fn disturb(document: &mut Value, (at, how, value): &Disturbance) {
         (_, place) if !pointer.is_empty() => *place = value.clone(),
         _ => {}
     }
+}
+
+/// Pointers to all values of a document.
+pub(crate) fn pointers(document: &Value) -> Vec<String> {
+    let mut all = Vec::new();
+    collect(document, String::new(), &mut all);
+    all
 }
 
 fn collect(value: &Value, pointer: String, out: &mut Vec<String>) {

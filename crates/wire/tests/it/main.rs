@@ -3,6 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "tests read fixtures")]
 
 #[cfg(test)]
+mod allocated_bytes;
+#[cfg(test)]
 mod base64_extractor;
 #[cfg(test)]
 mod convert;

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 
 use super::*;
+use crate::allocated_bytes::assert_linear;
 
 /// A scripted issuer.
 #[derive(Debug, Default)]
@@ -107,4 +108,60 @@ async fn reload_inherits_key_set() {
     up.inherit(&new);
     assert!(up.key(Some("k")).await.is_some());
     assert_eq!(good.fetches.load(Ordering::Relaxed), 2);
+}
+
+/// A key that the test can sign with.
+#[derive(Debug)]
+struct SharedKey;
+
+#[async_trait]
+impl JwksSource for SharedKey {
+    fn location(&self) -> String {
+        String::from("here")
+    }
+
+    async fn fetch(&self) -> Result<String, String> {
+        Ok(String::from(
+            r#"{"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "k"}]}"#,
+        ))
+    }
+}
+
+#[test]
+fn tokens_are_checked_in_linear_time() {
+    let rules = TokenRules {
+        issuer: String::from("i"),
+        audience: String::from("a"),
+        tenant_claim: String::from("tenant"),
+        scope_claim: String::from("scope"),
+        leeway_ms: 0,
+        rate: None,
+        concurrency: None,
+    };
+    let algorithms = vec![Algorithm(jsonwebtoken::Algorithm::HS256)];
+    let verifier = TokenVerifier::new(Arc::new(SharedKey), rules, algorithms);
+    let admit = |token: &SecretString| verifier.admit(token, 1).now_or_never().unwrap();
+    let changes: [(&str, fn(usize) -> Value); 5] = [
+        ("scope", |size| Value::from("runs:write ".repeat(size + 1))),
+        ("scope", |size| Value::from(vec!["a"; size])),
+        ("aud", |size| Value::from(vec!["a b"; size + 1])),
+        ("other", |size| Value::from("\"".repeat(size))),
+        ("other", |size| {
+            (0..size)
+                .map(|index| (format!("c{index}"), Value::Null))
+                .collect()
+        }),
+    ];
+    for (claim, value) in changes {
+        let token = |size: usize| {
+            let mut claims = serde_json::json!({"exp": 100, "iss": "i", "aud": "a", "tenant": "t", "sub": "s", "scope": ""});
+            claims[claim] = value(size);
+            let mut header = jsonwebtoken::Header::new(jsonwebtoken::Algorithm::HS256);
+            header.kid = Some(String::from("k"));
+            let key = jsonwebtoken::EncodingKey::from_secret(b"secret");
+            SecretString::from(jsonwebtoken::encode(&header, &claims, &key).unwrap())
+        };
+        assert!(admit(&token(0)).is_some(), "{claim}");
+        assert_linear(4_000, token, |token| assert!(admit(&token).is_some()));
+    }
 }

@@ -74,7 +74,7 @@ impl Cost {
     /// Whether the schema may be applied to this value.
     pub(in crate::schema) fn allows(&self, value: &Value) -> bool {
         self.is_linear() || {
-            let (steps, size) = self.steps(value, &self.visits);
+            let (steps, size) = self.steps(value, &self.visits, self.backtracking);
             steps <= limits::SCHEMA_STEPS_MAX.max(size.saturating_mul(limits::SCHEMA_STEPS_PER_VALUE_MAX))
         }
     }
@@ -89,7 +89,9 @@ impl Cost {
         let mut above: Vec<u64> = self.visits.iter().scan(0, sum).collect();
         // Values that no schema evaluates are copied with those above them.
         above.resize(limits::NESTING_MAX + 1, above.last().copied().unwrap_or(0));
-        let (steps, _) = self.steps(value, &above);
+        // The pattern is matched again for its error, which takes much longer than a match that only answers.
+        let backtracking = self.backtracking.saturating_mul(4);
+        let (steps, _) = self.steps(value, &above, backtracking);
         steps <= limits::SCHEMA_LISTED_STEPS_MAX
     }
 
@@ -107,7 +109,7 @@ impl Cost {
     }
 
     /// Bounds of the evaluations, and the size of the value in the same unit.
-    fn steps(&self, value: &Value, visits: &[u64]) -> (u64, u64) {
+    fn steps(&self, value: &Value, visits: &[u64], backtracking: u64) -> (u64, u64) {
         let (mut steps, mut size) = (0_u64, 0_u64);
         let mut open = vec![(value, 0_usize)];
         while let Some((value, depth)) = open.pop() {
@@ -123,8 +125,7 @@ impl Cost {
             match value {
                 Value::String(text) => {
                     let length = text.len() as u64 / 32;
-                    steps =
-                        steps.saturating_add(self.backtracking.saturating_mul(length).saturating_mul(length));
+                    steps = steps.saturating_add(backtracking.saturating_mul(length).saturating_mul(length));
                 }
                 Value::Array(list) => open.extend(list.iter().map(|it| (it, depth + 1))),
                 Value::Object(map) => open.extend(map.values().map(|it| (it, depth + 1))),
