@@ -127,6 +127,9 @@ impl JwksSource for SharedKey {
     }
 }
 
+/// The name of a claim, and what makes its value of a size.
+type ClaimOfSize = (&'static str, fn(usize) -> Value);
+
 #[test]
 fn tokens_are_checked_in_linear_time() {
     let rules = TokenRules {
@@ -141,7 +144,7 @@ fn tokens_are_checked_in_linear_time() {
     let algorithms = vec![Algorithm(jsonwebtoken::Algorithm::HS256)];
     let verifier = TokenVerifier::new(Arc::new(SharedKey), rules, algorithms);
     let admit = |token: &SecretString| verifier.admit(token, 1).now_or_never().unwrap();
-    let changes: [(&str, fn(usize) -> Value); 5] = [
+    let changes: [ClaimOfSize; 5] = [
         ("scope", |size| Value::from("runs:write ".repeat(size + 1))),
         ("scope", |size| Value::from(vec!["a"; size])),
         ("aud", |size| Value::from(vec!["a b"; size + 1])),

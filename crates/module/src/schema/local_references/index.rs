@@ -19,7 +19,7 @@ const ROUNDS_MAX: usize = 3;
 pub(super) struct Index {
     draft: Draft,
     /// Every schema.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<SchemaPlace>,
     known: HashSet<String>,
     pub(super) references: Vec<Reference>,
     /// Base URIs, without fragment. The first is that of the root.
@@ -34,7 +34,7 @@ pub(super) struct Index {
 }
 
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct SchemaPlace {
     pub(super) pointer: String,
     /// The absolute URI of a schema with its own `$id`.
     pub(super) id: Option<String>,
@@ -146,7 +146,7 @@ impl Index {
             let (base, id) = self.name(map, &pointer, base);
             self.refer(map, &pointer, base);
             children(map, &pointer, |pointer, value| open.push((value, pointer, base)));
-            self.places.push(Place { pointer, id });
+            self.places.push(SchemaPlace { pointer, id });
         }
     }
 
