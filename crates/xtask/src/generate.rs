@@ -4,10 +4,12 @@
 use anyhow::Result;
 
 use crate::messages;
-use crate::shell::{self, cargo};
+use crate::shell;
+use crate::test::workspace_tests;
 
 pub(crate) fn run() -> Result<()> {
-    let mut tests = cargo(["test", "-p", "cogn", "--locked", "--", "generated"]);
-    shell::run(tests.env("COGN_GENERATE", "1"))?;
+    // The same build as that of the tests, so that one of them is reused.
+    let mut tests = workspace_tests();
+    shell::run(tests.args(["--", "generated"]).env("COGN_GENERATE", "1"))?;
     messages::write()
 }

@@ -75,7 +75,7 @@ fn benches_are_listed() -> Result<()> {
 }
 
 /// The tests of all crates but this one, with the embedded model.
-fn workspace_tests() -> Command {
+pub(crate) fn workspace_tests() -> Command {
     cargo([
         "test",
         "--workspace",
