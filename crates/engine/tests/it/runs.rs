@@ -8,6 +8,7 @@ use engine::{
     Admission, Engine, Fleet, Modules, Permit, Ports, Queue, ReadFrom, RunMode, RunRequest, Settings,
     Subscription, Tenant,
 };
+use futures::FutureExt;
 use ir::RunId;
 use module::stream::{Assembled, assemble_ndjson};
 use module::{FileMap, Module, load};
