@@ -95,11 +95,16 @@ fn extra_media(message: &mut Fields, parts: &mut Vec<Part>) {
     {
         parts.push(sound(audio));
     }
-    match message.array("images") {
-        Some(list) if list.is_empty() => message.put_back("images", Value::Array(list)),
-        Some(list) => parts.extend(list.into_iter().map(|image| decode_part(image, OWN))),
-        None => {}
+    let Some(list) = message.array("images") else {
+        return;
+    };
+    let images: Vec<Part> = list.iter().map(|image| decode_part(image.clone(), OWN)).collect();
+    // A list with something else is kept as it is.
+    let is_media = |part: &Part| matches!(part.body, PartBody::Media(_));
+    if images.is_empty() || !images.iter().all(is_media) {
+        return message.put_back("images", Value::Array(list));
     }
+    parts.extend(images);
 }
 
 fn sound(mut audio: Fields) -> Part {

@@ -2,7 +2,7 @@
 //! was lost on the way. `gemini/tools.request.snap` is `gemini/tools.request.json` in five dialects.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ir::{Component, Dialect, Event, Ledger};
 use serde_json::{Map, Value, json};
@@ -97,10 +97,11 @@ fn decoded_stream(source: Dialect, path: &Path) -> Vec<Event> {
 /// The stream as text in every other dialect, one after the other.
 fn streams(source: Dialect) {
     let paths = fixture_paths(source, ".stream.");
-    let inputs: Vec<_> = paths
-        .iter()
-        .filter(|path| path.extension().unwrap() != "snap")
-        .collect();
+    let is_input = |path: &&PathBuf| {
+        path.extension()
+            .is_some_and(|end| end == "sse" || end == "ndjson")
+    };
+    let inputs: Vec<_> = paths.iter().filter(is_input).collect();
     assert!(inputs.len() >= STREAMS_MIN, "{source}: {} streams", inputs.len());
     beside_inputs(source, || {
         for path in inputs {

@@ -196,3 +196,15 @@ fn reasoning_is_sent_only_to_its_original_dialect() {
         );
     }
 }
+
+/// An entry of `images` that is no picture was dropped when the response was encoded again.
+#[test]
+fn images_that_are_no_pictures_are_kept() {
+    let body = json!({"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": "a", "images": [{"type": null}]}, "finish_reason": "stop"}
+    ]});
+    let response = chat::decode_response(Dialect::OpenaiChat, body.clone()).unwrap();
+    let mut ledger = Ledger::new(Component::Adapter);
+    let again = chat::encode_response(Dialect::OpenaiChat, &response, &mut ledger).unwrap();
+    assert_eq!(again, body);
+}
