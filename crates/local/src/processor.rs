@@ -1,9 +1,9 @@
 //! Whether this processor has the instructions for which the runtime was compiled. Known only for portable builds: they
 //! use a fixed set. A build for the machine on which it was made does not record which instructions it uses.
 
-/// Whether `GGML_NATIVE=OFF` was set for the build, as it is for releases.
+/// Whether the build was not made for this machine only, with `GGML_NATIVE=ON`.
 fn is_portable() -> bool {
-    option_env!("GGML_NATIVE") == Some("OFF")
+    option_env!("GGML_NATIVE") != Some("ON")
 }
 
 /// The instructions that this processor lacks.
